@@ -1,0 +1,52 @@
+# Everything from outside. All of it is looked for before anything is reported, so that what is
+# missing comes as one list.
+
+set(missing "")
+
+# what: named to the reader. package: Debian's name. setting: tells CMake where it lies instead.
+function(rrfp_need found what package setting)
+  if(NOT found)
+    string(APPEND missing "  ${what}\n      Debian package: ${package}\n      or: ${setting}\n")
+    set(missing "${missing}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+macro(rrfp_find_target target package_name)
+  find_package(${package_name} QUIET ${ARGN})
+  set(have FALSE)
+  if(TARGET ${target})
+    set(have TRUE)
+  endif()
+endmacro()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+rrfp_find_target(Threads::Threads Threads)
+rrfp_need(${have} "POSIX threads" libc6-dev "-DCMAKE_THREAD_LIBS_INIT=<link option>")
+
+rrfp_find_target(nlohmann_json::nlohmann_json nlohmann_json 3.9)
+rrfp_need(${have} "nlohmann-json, 3.9 or later" nlohmann-json3-dev
+          "-Dnlohmann_json_DIR=<folder of nlohmann_jsonConfig.cmake>")
+
+# One call per component: a missing one must not hide the other.
+rrfp_find_target(Boost::headers Boost 1.74)
+rrfp_need(${have} "Boost headers, 1.74 or later" libboost-dev
+          "-DBoost_DIR=<folder of BoostConfig.cmake>")
+rrfp_find_target(Boost::program_options Boost 1.74 COMPONENTS program_options)
+rrfp_need(${have} "Boost.Program_options" libboost-program-options-dev
+          "-Dboost_program_options_DIR=<folder of boost_program_options-config.cmake>")
+rrfp_find_target(Boost::iostreams Boost 1.74 COMPONENTS iostreams)
+rrfp_need(${have} "Boost.Iostreams (with zlib and zstd)" libboost-iostreams-dev
+          "-Dboost_iostreams_DIR=<folder of boost_iostreams-config.cmake>")
+
+if(RRFP_TESTS)
+  rrfp_find_target(GTest::gtest_main GTest 1.11)
+  rrfp_need(${have} "GoogleTest, 1.11 or later" libgtest-dev
+            "-DGTest_DIR=<folder of GTestConfig.cmake>, or -DRRFP_TESTS=OFF")
+  rrfp_find_target(benchmark::benchmark_main benchmark 1.6)
+  rrfp_need(${have} "Google Benchmark, 1.6 or later" libbenchmark-dev
+            "-Dbenchmark_DIR=<folder of benchmarkConfig.cmake>, or -DRRFP_TESTS=OFF")
+endif()
+
+if(missing)
+  message(FATAL_ERROR "Missing, all of it:\n${missing}script/bootstrap installs the Debian packages.")
+endif()

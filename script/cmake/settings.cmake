@@ -1,0 +1,55 @@
+# Compiler settings of every target. Anything a single room needs stands in that room.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
+endif()
+
+# Includes are written from the top level: "scheduler_core/program.h".
+include_directories("${PROJECT_SOURCE_DIR}")
+
+add_compile_options(
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wdouble-promotion -Wformat=2
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wpointer-arith -Wundef
+  # Messages name files from the top level, and do not depend on where the checkout lies.
+  "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wsuggest-override -Wduplicated-cond -Wlogical-op)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 warns of string + literal where nothing is wrong (GCC bug 105651).
+    add_compile_options(-Wno-restrict)
+  endif()
+endif()
+if(RRFP_DEVELOPER)
+  add_compile_options(-Werror)
+endif()
+
+if(RRFP_SANITIZE)
+  add_compile_options("-fsanitize=${RRFP_SANITIZE}" -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options("-fsanitize=${RRFP_SANITIZE}")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC's instrumented code draws false alarms from the flow-based warnings; other builds keep
+    # them.
+    add_compile_options(-Wno-maybe-uninitialized)
+  endif()
+endif()
+
+# Only GCC: its fat objects let the tests link the same libraries without paying for
+# link-time optimisation once per test program.
+set(RRFP_LTO_WORKS OFF)
+if(RRFP_LTO)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT RRFP_LTO_WORKS OUTPUT reason LANGUAGES CXX)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(RRFP_LTO_WORKS OFF)
+    set(reason "the compiler is not GCC")
+  endif()
+  if(NOT RRFP_LTO_WORKS)
+    message(STATUS "RRFP_LTO: building without link-time optimisation: ${reason}")
+  endif()
+endif()
