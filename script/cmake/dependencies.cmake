@@ -21,7 +21,7 @@ endmacro()
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 rrfp_find_target(Threads::Threads Threads)
-rrfp_need(${have} "POSIX threads" libc6-dev "-DCMAKE_THREAD_LIBS_INIT=<link option>")
+rrfp_need(${have} "POSIX threads" libc6-dev "-DCMAKE_HAVE_LIBC_PTHREAD=ON, where the C library holds them")
 
 rrfp_find_target(nlohmann_json::nlohmann_json nlohmann_json 3.9)
 rrfp_need(${have} "nlohmann-json, 3.9 or later" nlohmann-json3-dev
