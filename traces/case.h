@@ -25,6 +25,8 @@ struct TensorParallel {
   Coordination coordination = Coordination::kVote;
   std::int64_t vote_ns = 0;
   std::int64_t announce_ns = 0;
+
+  friend bool operator==(const TensorParallel&, const TensorParallel&) = default;
 };
 
 /// The injected delay of one directed link in launch-queue mode.
@@ -32,6 +34,8 @@ struct LinkDelay {
   int from_rank = 0;
   int to_rank = 0;
   std::int64_t ns = 0;
+
+  friend bool operator==(const LinkDelay&, const LinkDelay&) = default;
 };
 
 struct Network {
@@ -48,26 +52,30 @@ struct Network {
   std::vector<std::vector<std::int64_t>> expected_latency_ns;
   std::int64_t message_ns = 0;         ///< launch-queue only
   std::vector<LinkDelay> link_delays;  ///< launch-queue only
+
+  friend bool operator==(const Network&, const Network&) = default;
 };
 
 struct Memory {
   std::vector<std::int64_t> activation_bytes;             ///< by stage; empty: 0
   std::vector<std::int64_t> weight_stash_bytes;           ///< by stage; empty: activation_bytes
   std::vector<std::optional<std::int64_t>> budget_bytes;  ///< by rank; empty: no limits
+
+  friend bool operator==(const Memory&, const Memory&) = default;
 };
 
 struct Case {
   std::string name;
   Program program;
-  std::vector<std::int64_t> duration_ns;     ///< by TaskId; a fused B is I + W
-  std::vector<std::int64_t> expected_ns;     ///< by TaskId; empty: the durations
-  std::vector<std::int64_t> input_ready_ns;  ///< [microbatch]; empty: 0
+  std::vector<std::int64_t> duration_ns{};     ///< by TaskId; a fused B is I + W
+  std::vector<std::int64_t> expected_ns{};     ///< by TaskId; empty: the durations
+  std::vector<std::int64_t> input_ready_ns{};  ///< [microbatch]; empty: 0
   std::int64_t dispatch_ns = 0;
   int queue_depth = 1;
-  TensorParallel tensor_parallel;
-  Network network;
-  Memory memory;
-  Policy policy;
+  TensorParallel tensor_parallel{};
+  Network network{};
+  Memory memory{};
+  Policy policy{};
 };
 
 }  // namespace rrfp

@@ -1,0 +1,463 @@
+#include "traces/case_file.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "traces/atomic_file.h"
+#include "traces/json_cursor.h"
+#include "traces/policy_file.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr int kMostLanes = 1 << 12;
+constexpr std::int64_t kMostLatencies = std::int64_t{1} << 27;
+
+constexpr Choice<Backward> kBackwards[] = {
+    {"full", Backward::kFull}, {"input", Backward::kInput}, {"none", Backward::kNone}};
+constexpr Choice<NetworkMode> kModes[] = {{"eager", NetworkMode::kEager},
+                                          {"rendezvous", NetworkMode::kRendezvous},
+                                          {"launch-queue", NetworkMode::kLaunchQueue}};
+constexpr Choice<Coordination> kCoordinations[] = {{"vote", Coordination::kVote},
+                                                   {"leader", Coordination::kLeader}};
+constexpr Choice<Kind> kMessageKinds[] = {{"F", Kind::kForward}, {"B", Kind::kBackward}};
+
+/// A key of a table by task and the slot that its rows fill.
+struct SlotKey {
+  std::string_view key;
+  Slot slot;
+};
+constexpr std::array<SlotKey, 3> kSplitKeys = {
+    {{"F", Slot::kForward}, {"I", Slot::kBackward}, {"W", Slot::kWeight}}};
+constexpr std::array<SlotKey, 2> kWholeKeys = {{{"F", Slot::kForward}, {"B", Slot::kBackward}}};
+
+std::span<const SlotKey> duration_keys(bool split_backward) {
+  if (split_backward) return kSplitKeys;
+  return kWholeKeys;
+}
+
+// ---- reading
+
+ProgramSpec read_pipeline(const JsonCursor& in) {
+  in.only_keys({"ranks", "microbatches", "split_backward", "ordered_accumulation", "stages"});
+  ProgramSpec spec;
+  spec.ranks = in.at("ranks").small_integer(1, kMostRanks);
+  spec.microbatches = in.at("microbatches").small_integer(1, std::numeric_limits<int>::max());
+  spec.split_backward = in.boolean_or("split_backward", false);
+  spec.ordered_accumulation = in.boolean_or("ordered_accumulation", false);
+  for (const JsonCursor& entry : in.at("stages").items()) {
+    if (!in.ok()) break;
+    const int number = static_cast<int>(spec.stages.size());
+    entry.only_keys({"rank", "predecessors", "backward"});
+    StageSpec stage;
+    stage.rank = entry.at("rank").small_integer(0, spec.ranks - 1);
+    if (const auto list = entry.find("predecessors")) {
+      for (const JsonCursor& before : list->items()) {
+        if (number == 0) before.expected("nothing: stage 0 has no predecessors");
+        stage.predecessors.push_back(before.small_integer(0, std::max(number - 1, 0)));
+      }
+    } else if (number > 0) {
+      stage.predecessors.push_back(number - 1);
+    }
+    if (const auto backward = entry.find("backward")) {
+      stage.backward = backward->choice(kBackwards);
+    }
+    spec.stages.push_back(std::move(stage));
+  }
+  return spec;
+}
+
+// A table by TaskId from one table [stage][microbatch] per key.
+std::vector<std::int64_t> read_tasks(const JsonCursor& in, const Program& program,
+                                     std::span<const SlotKey> keys, bool all_needed) {
+  std::vector<std::string_view> words;
+  for (const SlotKey& key : keys) words.push_back(key.key);
+  in.only_keys(words);
+  std::vector<std::int64_t> by_task;
+  const auto stages = static_cast<std::size_t>(program.stages());
+  const auto columns = static_cast<std::size_t>(program.microbatches());
+  for (const SlotKey& key : keys) {
+    const std::optional<JsonCursor> table = all_needed ? in.at(key.key) : in.find(key.key);
+    if (!table) continue;
+    const std::vector<std::int64_t> rows = table->table(stages, "stage", columns, "microbatch");
+    if (!in.ok()) return {};
+    by_task.resize(static_cast<std::size_t>(program.task_ids()));
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      const TaskId first = program.task_id(static_cast<int>(stage), key.slot, 0);
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(stage * columns), columns,
+                  by_task.begin() + first);
+    }
+  }
+  return by_task;
+}
+
+TensorParallel read_tensor_parallel(const JsonCursor& in) {
+  in.only_keys({"lanes", "coordination", "vote_ns", "announce_ns"});
+  TensorParallel group;
+  group.lanes = static_cast<int>(in.integer_or("lanes", 1, {1, kMostLanes}));
+  if (const auto word = in.find("coordination")) group.coordination = word->choice(kCoordinations);
+  group.vote_ns = in.integer_or("vote_ns", 0);
+  group.announce_ns = in.integer_or("announce_ns", 0);
+  return group;
+}
+
+/// Finds the edge that an entry with kind, from and to names.
+class EdgeFinder {
+ public:
+  explicit EdgeFinder(const Program& program) : program_(program) {
+    edges_.reserve(program.edges().size());
+    for (std::size_t id = 0; id < program.edges().size(); ++id) {
+      const Edge& edge = program.edges()[id];
+      edges_.emplace_back(Key{edge.kind, edge.from, edge.to}, static_cast<EdgeId>(id));
+    }
+    std::sort(edges_.begin(), edges_.end());
+  }
+
+  /// -1 after an error.
+  EdgeId read(const JsonCursor& entry) const {
+    entry.only_keys({"kind", "from", "to", "ns"});
+    const Kind kind = entry.at("kind").choice(kMessageKinds);
+    const int last = program_.stages() - 1;
+    const int from = entry.at("from").small_integer(0, last);
+    const int to = entry.at("to").small_integer(0, last);
+    if (!entry.ok()) return -1;
+    const std::pair<Key, EdgeId> wanted(Key{kind, from, to}, 0);
+    const auto found = std::lower_bound(edges_.begin(), edges_.end(), wanted);
+    if (found != edges_.end() && found->first == wanted.first) return found->second;
+    const bool forward = kind == Kind::kForward;
+    entry.fail("found " + std::string(forward ? "an activation" : "a gradient") + " from stage " +
+               std::to_string(from) + " to stage " + std::to_string(to) +
+               "; expected an edge of the stage graph" +
+               (forward ? "" : ", where \"from\" is the stage that sends the gradient"));
+    return -1;
+  }
+
+ private:
+  using Key = std::tuple<Kind, int, int>;
+
+  const Program& program_;
+  std::vector<std::pair<Key, EdgeId>> edges_;
+};
+
+// By EdgeId; an entry is one number per microbatch, which all lanes share, or
+// (where `lanes` > 0) one such list per lane.
+std::vector<std::vector<std::int64_t>> read_messages(const JsonCursor& in, const Program& program,
+                                                     const EdgeFinder& edges, int lanes) {
+  std::vector<std::vector<std::int64_t>> by_edge;
+  const auto columns = static_cast<std::size_t>(program.microbatches());
+  std::int64_t total = 0;
+  for (const JsonCursor& entry : in.items()) {
+    const EdgeId edge = edges.read(entry);
+    if (edge < 0) return {};
+    by_edge.resize(program.edges().size());
+    std::vector<std::int64_t>& ns = by_edge[static_cast<std::size_t>(edge)];
+    if (!ns.empty()) entry.fail("this edge has an entry already; each may have one");
+    total += std::int64_t{std::max(lanes, 1)} * program.microbatches();
+    if (total > kMostLatencies) entry.fail("lanes times microbatches times edges is too large");
+    const JsonCursor list = entry.at("ns");
+    const JsonArray* items = list.value().array();
+    if (!in.ok()) return {};
+    if (lanes > 0 && items != nullptr && !items->empty() && items->front().array() != nullptr) {
+      ns = list.table(static_cast<std::size_t>(lanes), "lane", columns, "microbatch");
+    } else {
+      for (int lane = 0; lane < std::max(lanes, 1) && in.ok(); ++lane) {
+        list.append_integers(ns, columns, "microbatch");
+      }
+    }
+    if (!in.ok()) return {};
+  }
+  return by_edge;
+}
+
+std::vector<LinkDelay> read_link_delays(const JsonCursor& in, int ranks) {
+  std::vector<LinkDelay> delays;
+  std::set<std::pair<int, int>> seen;
+  for (const JsonCursor& entry : in.items()) {
+    entry.only_keys({"from", "to", "ns"});
+    LinkDelay delay;
+    delay.from_rank = entry.at("from").small_integer(0, ranks - 1);
+    delay.to_rank = entry.at("to").small_integer(0, ranks - 1);
+    delay.ns = entry.at("ns").integer();
+    if (!in.ok()) break;
+    if (delay.from_rank == delay.to_rank) entry.fail("a link joins two different ranks");
+    if (!seen.emplace(delay.from_rank, delay.to_rank).second) {
+      entry.fail("this link has an entry already; each may have one");
+    }
+    delays.push_back(delay);
+  }
+  return delays;
+}
+
+Network read_network(const JsonCursor& in, const Program& program, int lanes) {
+  in.only_keys({"mode", "bytes_per_second", "notice_ns", "expected_latency_ns", "message_bytes",
+                "latency_ns", "message_ns", "link_delay_ns"});
+  Network network;
+  if (const auto mode = in.find("mode")) network.mode = mode->choice(kModes);
+  network.bytes_per_second = in.integer_or("bytes_per_second", 0);
+  network.notice_ns = in.integer_or("notice_ns", 0);
+  network.message_ns = in.integer_or("message_ns", 0);
+  if (const auto bytes = in.find("message_bytes")) {
+    network.message_bytes = read_tasks(*bytes, program, kWholeKeys, false);
+  }
+  const EdgeFinder edges(program);
+  if (const auto list = in.find("latency_ns")) {
+    network.latency_ns = read_messages(*list, program, edges, lanes);
+  }
+  if (const auto list = in.find("expected_latency_ns")) {
+    network.expected_latency_ns = read_messages(*list, program, edges, 0);
+  }
+  if (const auto list = in.find("link_delay_ns")) {
+    network.link_delays = read_link_delays(*list, program.ranks());
+  }
+  return network;
+}
+
+Memory read_memory(const JsonCursor& in, const Program& program) {
+  in.only_keys({"activation_bytes", "weight_stash_bytes", "budget_bytes"});
+  const auto stages = static_cast<std::size_t>(program.stages());
+  const auto columns = static_cast<std::size_t>(program.microbatches());
+  Memory memory;
+  if (const auto table = in.find("activation_bytes")) {
+    memory.activation_bytes = table->table(stages, "stage", columns, "microbatch");
+  }
+  if (const auto table = in.find("weight_stash_bytes")) {
+    memory.weight_stash_bytes = table->table(stages, "stage", columns, "microbatch");
+    for (std::size_t i = 0; i < memory.weight_stash_bytes.size() && in.ok(); ++i) {
+      const std::int64_t held = memory.activation_bytes.empty() ? 0 : memory.activation_bytes[i];
+      if (memory.weight_stash_bytes[i] <= held) continue;
+      in.fail("weight_stash_bytes of stage " + std::to_string(i / columns) + ", microbatch " +
+              std::to_string(i % columns) + " is " + std::to_string(memory.weight_stash_bytes[i]) +
+              "; at most its activation_bytes, " + std::to_string(held));
+    }
+  }
+  if (const auto list = in.find("budget_bytes")) {
+    for (const JsonCursor& entry : list->items(static_cast<std::size_t>(program.ranks()), "rank")) {
+      memory.budget_bytes.push_back(entry.value().is_null() ? std::optional<std::int64_t>()
+                                                            : entry.integer());
+    }
+  }
+  return memory;
+}
+
+// ---- writing
+
+JsonValue numbers(std::span<const std::int64_t> list) {
+  JsonArray items;
+  items.reserve(list.size());
+  for (const std::int64_t number : list) items.emplace_back(number);
+  return JsonValue(std::move(items));
+}
+
+// [rows][columns]; `list` may be longer.
+JsonValue table(std::span<const std::int64_t> list, std::size_t rows, std::size_t columns) {
+  JsonArray items;
+  for (std::size_t row = 0; row < rows; ++row) {
+    items.push_back(numbers(list.subspan(row * columns, columns)));
+  }
+  return JsonValue(std::move(items));
+}
+
+void add_unless(JsonValue& out, std::string_view key, std::int64_t value, std::int64_t absent) {
+  if (value != absent) out.add(key, JsonValue(value));
+}
+
+JsonValue pipeline_to_json(const Program& program) {
+  JsonArray stages;
+  for (const StageSpec& spec : program.spec().stages) {
+    JsonValue stage{JsonObject()};
+    stage.add("rank", JsonValue(spec.rank));
+    JsonArray before;
+    for (const int predecessor : spec.predecessors) before.emplace_back(predecessor);
+    stage.add("predecessors", JsonValue(std::move(before)));
+    if (spec.backward != Backward::kFull)
+      stage.add("backward", JsonValue(to_word(kBackwards, spec.backward)));
+    stages.push_back(std::move(stage));
+  }
+  JsonValue out{JsonObject()};
+  out.add("ranks", JsonValue(program.ranks()));
+  out.add("microbatches", JsonValue(program.microbatches()));
+  out.add("split_backward", JsonValue(program.split_backward()));
+  out.add("ordered_accumulation", JsonValue(program.ordered_accumulation()));
+  out.add("stages", JsonValue(std::move(stages)));
+  return out;
+}
+
+JsonValue tasks_to_json(const std::vector<std::int64_t>& by_task, const Program& program,
+                        std::span<const SlotKey> keys) {
+  const auto columns = static_cast<std::size_t>(program.microbatches());
+  JsonValue out{JsonObject()};
+  for (const SlotKey& key : keys) {
+    JsonArray rows;
+    for (int stage = 0; stage < program.stages(); ++stage) {
+      const auto first = static_cast<std::size_t>(program.task_id(stage, key.slot, 0));
+      rows.push_back(numbers(std::span(by_task).subspan(first, columns)));
+    }
+    out.add(key.key, JsonValue(std::move(rows)));
+  }
+  return out;
+}
+
+JsonValue tensor_parallel_to_json(const TensorParallel& group) {
+  JsonValue out{JsonObject()};
+  out.add("lanes", JsonValue(group.lanes));
+  out.add("coordination", JsonValue(to_word(kCoordinations, group.coordination)));
+  out.add("vote_ns", JsonValue(group.vote_ns));
+  out.add("announce_ns", JsonValue(group.announce_ns));
+  return out;
+}
+
+JsonValue messages_to_json(const std::vector<std::vector<std::int64_t>>& by_edge,
+                           const Program& program) {
+  const auto columns = static_cast<std::size_t>(program.microbatches());
+  JsonArray list;
+  for (std::size_t id = 0; id < by_edge.size(); ++id) {
+    const std::vector<std::int64_t>& ns = by_edge[id];
+    if (ns.empty()) continue;
+    const Edge& edge = program.edges()[id];
+    JsonValue entry{JsonObject()};
+    entry.add("kind", JsonValue(to_word(kMessageKinds, edge.kind)));
+    entry.add("from", JsonValue(edge.from));
+    entry.add("to", JsonValue(edge.to));
+    entry.add("ns", ns.size() == columns ? numbers(ns) : table(ns, ns.size() / columns, columns));
+    list.push_back(std::move(entry));
+  }
+  return JsonValue(std::move(list));
+}
+
+JsonValue network_to_json(const Network& network, const Program& program) {
+  JsonValue out{JsonObject()};
+  out.add("mode", JsonValue(to_word(kModes, network.mode)));
+  add_unless(out, "bytes_per_second", network.bytes_per_second, 0);
+  add_unless(out, "notice_ns", network.notice_ns, 0);
+  add_unless(out, "message_ns", network.message_ns, 0);
+  if (!network.message_bytes.empty()) {
+    out.add("message_bytes", tasks_to_json(network.message_bytes, program, kWholeKeys));
+  }
+  if (!network.latency_ns.empty()) {
+    out.add("latency_ns", messages_to_json(network.latency_ns, program));
+  }
+  if (!network.expected_latency_ns.empty()) {
+    out.add("expected_latency_ns", messages_to_json(network.expected_latency_ns, program));
+  }
+  if (!network.link_delays.empty()) {
+    JsonArray list;
+    for (const LinkDelay& delay : network.link_delays) {
+      JsonValue entry{JsonObject()};
+      entry.add("from", JsonValue(delay.from_rank));
+      entry.add("to", JsonValue(delay.to_rank));
+      entry.add("ns", JsonValue(delay.ns));
+      list.push_back(std::move(entry));
+    }
+    out.add("link_delay_ns", JsonValue(std::move(list)));
+  }
+  return out;
+}
+
+JsonValue memory_to_json(const Memory& memory, const Program& program) {
+  const auto stages = static_cast<std::size_t>(program.stages());
+  const auto columns = static_cast<std::size_t>(program.microbatches());
+  JsonValue out{JsonObject()};
+  if (!memory.activation_bytes.empty()) {
+    out.add("activation_bytes", table(memory.activation_bytes, stages, columns));
+  }
+  if (!memory.weight_stash_bytes.empty()) {
+    out.add("weight_stash_bytes", table(memory.weight_stash_bytes, stages, columns));
+  }
+  if (!memory.budget_bytes.empty()) {
+    JsonArray list;
+    for (const std::optional<std::int64_t>& budget : memory.budget_bytes) {
+      list.push_back(budget ? JsonValue(*budget) : JsonValue());
+    }
+    out.add("budget_bytes", JsonValue(std::move(list)));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Case> read_case(const JsonDocument& document) {
+  JsonErrors errors(document.file);
+  const JsonCursor in(errors, document.root);
+  in.only_keys({"schema", "name", "pipeline", "durations_ns", "input_ready_ns", "dispatch_ns",
+                "queue_depth", "tensor_parallel", "expected_ns", "network", "memory", "policy"});
+  in.at("schema").choice({Choice<int>{kCaseSchema, 0}});
+  ProgramSpec spec = read_pipeline(in.at("pipeline"));
+  if (!errors.ok()) return errors.status().error();
+  Result<Program> program = Program::create(std::move(spec));
+  if (!program.ok()) {
+    in.at("pipeline").fail(program.error().message);
+    return errors.status().error();
+  }
+
+  Case out{.name = in.string_or("name", ""), .program = *std::move(program)};
+  const std::span<const SlotKey> keys = duration_keys(out.program.split_backward());
+  out.duration_ns = read_tasks(in.at("durations_ns"), out.program, keys, true);
+  if (const auto table = in.find("expected_ns")) {
+    out.expected_ns = read_tasks(*table, out.program, keys, true);
+  }
+  if (const auto list = in.find("input_ready_ns")) {
+    list->append_integers(out.input_ready_ns, static_cast<std::size_t>(out.program.microbatches()),
+                          "microbatch");
+  }
+  out.dispatch_ns = in.integer_or("dispatch_ns", 0);
+  out.queue_depth =
+      static_cast<int>(in.integer_or("queue_depth", 1, {1, std::numeric_limits<int>::max()}));
+  if (const auto group = in.find("tensor_parallel")) {
+    out.tensor_parallel = read_tensor_parallel(*group);
+  }
+  if (const auto network = in.find("network")) {
+    out.network = read_network(*network, out.program, out.tensor_parallel.lanes);
+  }
+  if (const auto memory = in.find("memory")) out.memory = read_memory(*memory, out.program);
+  if (const auto policy = in.find("policy")) {
+    out.policy = read_policy(*policy, out.program.ranks());
+  }
+  if (!errors.ok()) return errors.status().error();
+  if (Result<void> checked = check_magnitudes(out); !checked.ok()) {
+    in.fail(checked.error().message);
+    return errors.status().error();
+  }
+  return out;
+}
+
+Result<Case> read_case_file(const std::string& path, const JsonOptions& options) {
+  const Result<JsonDocument> document = read_json_file(path, options);
+  if (!document.ok()) return document.error();
+  return read_case(*document);
+}
+
+JsonValue case_to_json(const Case& given) {
+  const Program& program = given.program;
+  const std::span<const SlotKey> keys = duration_keys(program.split_backward());
+  JsonValue out{JsonObject()};
+  out.add("schema", JsonValue(kCaseSchema));
+  if (!given.name.empty()) out.add("name", JsonValue(given.name));
+  out.add("pipeline", pipeline_to_json(program));
+  out.add("durations_ns", tasks_to_json(given.duration_ns, program, keys));
+  if (!given.input_ready_ns.empty()) out.add("input_ready_ns", numbers(given.input_ready_ns));
+  add_unless(out, "dispatch_ns", given.dispatch_ns, 0);
+  add_unless(out, "queue_depth", given.queue_depth, 1);
+  if (given.tensor_parallel != TensorParallel()) {
+    out.add("tensor_parallel", tensor_parallel_to_json(given.tensor_parallel));
+  }
+  if (!given.expected_ns.empty()) {
+    out.add("expected_ns", tasks_to_json(given.expected_ns, program, keys));
+  }
+  out.add("network", network_to_json(given.network, program));
+  out.add("memory", memory_to_json(given.memory, program));
+  out.add("policy", policy_to_json(given.policy));
+  return out;
+}
+
+Result<void> write_case_file(const std::string& path, const Case& given, JsonLayout layout) {
+  return write_file_atomically(path, to_text(case_to_json(given), layout) + "\n");
+}
+
+}  // namespace rrfp
