@@ -14,20 +14,24 @@ namespace {
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // The sum of everything the arrays say about each microbatch.
-std::vector<std::int64_t> cost_of_microbatches(const Case& given) {
+std::vector<std::int64_t> cost_of_microbatches(const Case& given, Mutant mutant) {
   const std::vector<std::int64_t>& expected =
       given.expected_ns.empty() ? given.duration_ns : given.expected_ns;
   const int count = given.program.microbatches();
   std::vector<std::int64_t> cost(index(count), 0);
-  for (std::size_t i = 0; i < expected.size(); ++i) cost[i % index(count)] += expected[i];
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const bool forward = given.program.slot_of(static_cast<TaskId>(i)) == Slot::kForward;
+    if (mutant == Mutant::kArrangeByForward && !forward) continue;
+    cost[i % index(count)] += expected[i];
+  }
   return cost;
 }
 
-std::vector<int> arrange(const Case& given) {
+std::vector<int> arrange(const Case& given, Mutant mutant) {
   std::vector<int> ascending(index(given.program.microbatches()));
   std::iota(ascending.begin(), ascending.end(), 0);
   if (given.policy.arrangement == Arrangement::kGiven) return ascending;
-  const std::vector<std::int64_t> cost = cost_of_microbatches(given);
+  const std::vector<std::int64_t> cost = cost_of_microbatches(given, mutant);
   std::stable_sort(ascending.begin(), ascending.end(),
                    [&](int a, int b) { return cost[index(a)] < cost[index(b)]; });
   if (given.policy.arrangement == Arrangement::kAscending) return ascending;
@@ -49,9 +53,9 @@ void permute(std::vector<std::int64_t>& rows, const std::vector<int>& arrangemen
 }
 
 Case arranged_case(Case given, const std::vector<int>& arrangement) {
-  for (auto* rows : {&given.duration_ns, &given.expected_ns, &given.input_ready_ns,
-                     &given.network.message_bytes, &given.memory.activation_bytes,
-                     &given.memory.weight_stash_bytes}) {
+  for (auto* rows :
+       {&given.duration_ns, &given.expected_ns, &given.input_ready_ns, &given.network.message_bytes,
+        &given.memory.activation_bytes, &given.memory.weight_stash_bytes}) {
     permute(*rows, arrangement);
   }
   for (auto& rows : given.network.latency_ns) permute(rows, arrangement);
@@ -68,7 +72,7 @@ TaskId accumulating_task(const Program& program, int stage, int microbatch) {
   return kNoTask;
 }
 
-std::vector<Dependency> dependencies_of(const Program& program, TaskId id) {
+std::vector<Dependency> dependencies_of(const Program& program, TaskId id, Mutant mutant) {
   using What = Dependency::What;
   const int stage = program.stage_of(id);
   const int microbatch = program.microbatch_of(id);
@@ -92,8 +96,9 @@ std::vector<Dependency> dependencies_of(const Program& program, TaskId id) {
       result.push_back({What::kFinish, program.task_id(stage, Slot::kBackward, microbatch), -1});
       break;
   }
-  if (program.ordered_accumulation() && program.backward_of(stage) == Backward::kFull &&
-      microbatch > 0 && accumulating_task(program, stage, microbatch) == id) {
+  if (mutant != Mutant::kAccumulationUnordered && program.ordered_accumulation() &&
+      program.backward_of(stage) == Backward::kFull && microbatch > 0 &&
+      accumulating_task(program, stage, microbatch) == id) {
     result.push_back({What::kFinish, accumulating_task(program, stage, microbatch - 1), -1});
   }
   return result;
@@ -101,12 +106,12 @@ std::vector<Dependency> dependencies_of(const Program& program, TaskId id) {
 
 // A fused backward takes as long as its two halves.
 std::vector<std::int64_t> task_lengths(const Program& program,
-                                       const std::vector<std::int64_t>& given) {
+                                       const std::vector<std::int64_t>& given, Mutant mutant) {
   std::vector<std::int64_t> lengths = given;
   lengths.resize(index(program.task_ids()), 0);
   for (int stage = 0; stage < program.stages(); ++stage) {
     for (int microbatch = 0; microbatch < program.microbatches(); ++microbatch) {
-      if (!program.fused(stage, microbatch)) continue;
+      if (!program.fused(stage, microbatch) || mutant == Mutant::kFusedIsInputOnly) continue;
       lengths[index(program.task_id(stage, Slot::kBackward, microbatch))] +=
           lengths[index(program.task_id(stage, Slot::kWeight, microbatch))];
     }
@@ -140,12 +145,12 @@ Result<void> check(const ReferenceCase& ready) {
 }
 
 // Everything that follows from the arranged case, its fitted program and its hint.
-void fill(ReferenceCase& ready, const Schedule& schedule) {
+void fill(ReferenceCase& ready, const Schedule& schedule, Mutant mutant) {
   const Program& program = ready.program;
   const Case& arranged = ready.arranged;
-  ready.duration_ns = task_lengths(program, arranged.duration_ns);
+  ready.duration_ns = task_lengths(program, arranged.duration_ns, mutant);
   ready.expected_ns = task_lengths(
-      program, arranged.expected_ns.empty() ? arranged.duration_ns : arranged.expected_ns);
+      program, arranged.expected_ns.empty() ? arranged.duration_ns : arranged.expected_ns, mutant);
   ready.position.assign(index(program.task_ids()), -1);
   for (const std::vector<Task>& order : schedule.ranks) {
     ready.hint.emplace_back();
@@ -157,7 +162,7 @@ void fill(ReferenceCase& ready, const Schedule& schedule) {
   }
   ready.dependencies.resize(index(program.task_ids()));
   for (TaskId id = 0; id < program.task_ids(); ++id) {
-    if (program.exists(id)) ready.dependencies[index(id)] = dependencies_of(program, id);
+    if (program.exists(id)) ready.dependencies[index(id)] = dependencies_of(program, id, mutant);
   }
   const std::size_t size = index(program.stages()) * index(program.microbatches());
   ready.activation_bytes = arranged.memory.activation_bytes;
@@ -246,8 +251,8 @@ std::int64_t ReferenceCase::announce_ns() const {
 
 int ReferenceCase::queue_depth() const { return rendezvous() ? 1 : arranged.queue_depth; }
 
-Result<ReferenceCase> prepare_case(const Case& given) {
-  const std::vector<int> arrangement = arrange(given);
+Result<ReferenceCase> prepare_case(const Case& given, Mutant mutant) {
+  const std::vector<int> arrangement = arrange(given, mutant);
   Case arranged = arranged_case(given, arrangement);
   const std::vector<std::int64_t>& expected =
       arranged.expected_ns.empty() ? arranged.duration_ns : arranged.expected_ns;
@@ -258,9 +263,9 @@ Result<ReferenceCase> prepare_case(const Case& given) {
   if (!schedule.ok()) return schedule.error();
   Result<Program> fitted = fit_program(arranged.program, *schedule);
   if (!fitted.ok()) return fitted.error();
-  ReferenceCase ready{std::move(arranged), arrangement, *std::move(fitted), {}, {}, {}, {}, {},
-                      {},                  {}};
-  fill(ready, *schedule);
+  ReferenceCase ready{
+      std::move(arranged), arrangement, *std::move(fitted), {}, {}, {}, {}, {}, {}, {}};
+  fill(ready, *schedule, mutant);
   if (const Result<void> checked = check(ready); !checked.ok()) return checked.error();
   return ready;
 }

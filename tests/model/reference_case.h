@@ -14,6 +14,7 @@
 
 #include "scheduler_core/program.h"
 #include "scheduler_core/result.h"
+#include "tests/model/reference_simulator.h"
 #include "traces/case.h"
 
 namespace rrfp::model {
@@ -70,6 +71,6 @@ struct ReferenceCase {
 };
 
 /// The error of a case that the rules exclude.
-Result<ReferenceCase> prepare_case(const Case& given);
+Result<ReferenceCase> prepare_case(const Case& given, Mutant mutant = Mutant::kNone);
 
 }  // namespace rrfp::model

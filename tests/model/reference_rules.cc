@@ -95,8 +95,8 @@ bool ReferenceRun::must_wait(int rank, TaskId best) {
     if (state(id).decided || !in_window(id) || !is_admissible(id)) continue;
     const std::optional<std::int64_t> eta = announced_eta(id);
     if (!eta || now_ns_ > *eta + grace_ns) continue;
-    const bool better = !least_eta || (is(Mutant::kWaitsForTheLatest) ? *eta > *least_eta
-                                                                      : *eta < *least_eta);
+    const bool better =
+        !least_eta || (is(Mutant::kWaitsForTheLatest) ? *eta > *least_eta : *eta < *least_eta);
     if (better) {
       least_eta = eta;
       awaited = id;
@@ -115,7 +115,7 @@ void ReferenceRun::decide(int rank) {
   RankState& self = rank_state(rank);
   self.anticipating = false;
   if (case_.rendezvous() && !self.phase.empty()) return;
-  const int depth = is(Mutant::kDepthOne) ? 1 : case_.queue_depth();
+  const int depth = case_.queue_depth();
   while (static_cast<int>(self.held.size()) < depth) {
     const TaskId best = first_startable(rank);
     if (best == kNoTask) return;
@@ -129,9 +129,8 @@ void ReferenceRun::decide(int rank) {
 
 std::int64_t ReferenceRun::earliest_start(int rank, TaskId id) const {
   const RankState& self = rank_state(rank);
-  const std::int64_t announce_ns = is(Mutant::kAnnounceFree) ? 0 : case_.announce_ns();
-  const std::int64_t previous_end_ns =
-      self.started.empty() ? 0 : state(self.started.back()).end_ns;
+  const std::int64_t announce_ns = case_.announce_ns();
+  const std::int64_t previous_end_ns = self.started.empty() ? 0 : state(self.started.back()).end_ns;
   std::int64_t start_ns =
       std::max(now_ns_ + case_.arranged.dispatch_ns + announce_ns, previous_end_ns);
   if (is(Mutant::kDispatchAfterPrevious)) {
@@ -178,9 +177,8 @@ void ReferenceRun::announce(int rank, TaskId id) {
         is(Mutant::kNoticeWithoutBusy) ? 0 : case_.busy_ns(edge, microbatch);
     const std::int64_t eta_ns =
         state(id).expected_end_ns + busy_ns + case_.expected_latency_ns(edge, microbatch);
-    const std::int64_t delay_ns =
-        is(Mutant::kNoticeAtOnce) ? 0 : case_.arranged.network.notice_ns;
-    push(now_ns_ + delay_ns, {Event::What::kNotice, kNoTask, {edge, microbatch}, eta_ns});
+    push(now_ns_ + case_.arranged.network.notice_ns,
+         {Event::What::kNotice, kNoTask, {edge, microbatch}, eta_ns});
   }
 }
 
@@ -249,7 +247,7 @@ void ReferenceRun::take_memory(int rank, TaskId id) {
   for (const Dependency& dependency : case_.dependencies[static_cast<std::size_t>(id)]) {
     if (case_.rendezvous() || dependency.what != Dependency::What::kMessage) continue;
     if (program().edge(dependency.edge).local()) continue;
-    if (is(Mutant::kInboxUntilStart)) continue;
+    if (is(Mutant::kInboxNeverLeft)) continue;
     self.inbox_bytes -= case_.message_bytes(dependency.edge, program().microbatch_of(id));
   }
 }

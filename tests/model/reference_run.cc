@@ -150,12 +150,12 @@ void ReferenceRun::begin_phase(int rank) {
     }
   }
   self.phase = keys;
-  for (const MessageKey& key : keys) post(rank, key);
+  for (const MessageKey& key : keys) post(key);
   end_phase_when_done(rank);
 }
 
 // A transfer starts when both ends have posted it.
-void ReferenceRun::post(int rank, MessageKey key) {
+void ReferenceRun::post(MessageKey key) {
   MessageState& message = messages_[key];
   message.posted_ends += 1;
   if (message.posted_ends < 2) return;
@@ -166,11 +166,12 @@ void ReferenceRun::post(int rank, MessageKey key) {
     message.sent_ns = std::max(now_ns_, free_ns);
     free_ns = message.sent_ns + case_.busy_ns(key.first, key.second);
   }
-  message.arrival_ns = message.sent_ns + case_.busy_ns(key.first, key.second) +
-                       case_.slowest_latency_ns(key.first, key.second);
+  const std::int64_t latency_ns = is(Mutant::kRendezvousVotes)
+                                      ? case_.group_latency_ns(key.first, key.second)
+                                      : case_.slowest_latency_ns(key.first, key.second);
+  message.arrival_ns = message.sent_ns + case_.busy_ns(key.first, key.second) + latency_ns;
   message.last_lane_ns = message.arrival_ns;
   push(message.arrival_ns, {Event::What::kArrival, kNoTask, key, 0});
-  static_cast<void>(rank);
 }
 
 void ReferenceRun::end_phase_when_done(int rank) {

@@ -94,7 +94,7 @@ class ReferenceRun {
 
   // Rendezvous (reference_run.cc).
   void begin_phase(int rank);
-  void post(int rank, MessageKey key);
+  void post(MessageKey key);
   void end_phase_when_done(int rank);
 
   // Decisions (reference_rules.cc).

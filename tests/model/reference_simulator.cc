@@ -38,15 +38,32 @@ constexpr auto kMutants = std::to_array<MutantName>({
     {Mutant::kWindowSlides, "window of unstarted tasks"},
     {Mutant::kAccumulationUnordered, "accumulation unordered"},
     {Mutant::kFusedIsInputOnly, "fused backward as short as I"},
-    {Mutant::kInboxUntilStart, "inbox never left"},
+    {Mutant::kInboxNeverLeft, "inbox never left"},
     {Mutant::kInboxFromFinish, "inbox from the finish"},
     {Mutant::kArrangeByForward, "arranged by forwards"},
-    {Mutant::kPhaseSendsFirst, "phases post receives after sends"},
+    {Mutant::kRendezvousVotes, "rendezvous transfers vote"},
     {Mutant::kTransfersQueue, "transfers queue"},
     {Mutant::kCauseWithoutLinkQueue, "cause: queued messages not in flight"},
     {Mutant::kCauseInputBeforeComm, "cause: input before communication"},
     {Mutant::kCauseMemoryAnywhere, "cause: memory outside the window"},
 });
+
+// Mistakes that amount to another case.
+Case with_mistake(Case given, Mutant mutant) {
+  TensorParallel& tensor = given.tensor_parallel;
+  if (mutant == Mutant::kNoticeAtOnce) given.network.notice_ns = 0;
+  if (mutant == Mutant::kVoteFree) tensor.vote_ns = 0;
+  if (mutant == Mutant::kAnnounceFree) tensor.announce_ns = 0;
+  if (mutant == Mutant::kDepthOne) given.queue_depth = 1;
+  if (mutant == Mutant::kVoteForLeader && tensor.coordination == Coordination::kVote &&
+      tensor.lanes > 1) {
+    for (std::vector<std::int64_t>& rows : given.network.latency_ns) {
+      const auto lane = static_cast<std::size_t>(given.program.microbatches());
+      for (std::size_t m = 0; m < lane && m < rows.size(); ++m) rows[m] += tensor.vote_ns;
+    }
+  }
+  return given;
+}
 
 }  // namespace
 
@@ -54,7 +71,7 @@ std::span<const MutantName> mutants() { return kMutants; }
 
 Result<SimulationResult> reference_simulate(const Case& given, const SimulateOptions& options,
                                             Mutant mutant) {
-  const Result<ReferenceCase> ready = prepare_case(given);
+  const Result<ReferenceCase> ready = prepare_case(with_mistake(given, mutant), mutant);
   if (!ready.ok()) return ready.error();
   return ReferenceRun(*ready, options, mutant).run();
 }

@@ -53,10 +53,10 @@ enum class Mutant : std::uint8_t {
   kWindowSlides,            ///< the window counts only tasks that are not yet started
   kAccumulationUnordered,   ///< ordered accumulation is forgotten
   kFusedIsInputOnly,        ///< a fused backward takes only the time of I
-  kInboxUntilStart,         ///< the inbox is left at the task's start, not at its decision
+  kInboxNeverLeft,          ///< an activation stays in the inbox when its task is decided
   kInboxFromFinish,         ///< the inbox is entered at the producer's finish
   kArrangeByForward,        ///< the cost of a microbatch is that of its forwards
-  kPhaseSendsFirst,         ///< rendezvous: receives are posted when the sends are done
+  kRendezvousVotes,         ///< rendezvous: vote_ns applies
   kTransfersQueue,          ///< rendezvous: transfers queue like eager messages
   kCauseWithoutLinkQueue,   ///< idle: a message that queues is not in flight
   kCauseInputBeforeComm,    ///< idle: input comes before communication
