@@ -3,7 +3,12 @@
 // a ranking of whatever is ready.
 //
 // Every named schedule is one row of the table in schedule.cc; adding one
-// touches that row and one file.
+// touches that row and one file (schedules_*.cc, hints.cc).
+//
+// Overlapped pairs (a forward and a backward that run as one, as in DualPipe)
+// would be two neighbours in the order, the forward first, with the position
+// of the first listed in a member `pairs` ([rank], ascending) beside `ranks`.
+// A reader that does not know pairs then runs the two one after the other.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +24,14 @@
 namespace rrfp {
 
 struct Schedule {
-  std::vector<std::vector<Task>> ranks; ///< [rank][position]
+  std::vector<std::vector<Task>> ranks;  ///< [rank][position]
 
-  friend bool operator==(const Schedule &, const Schedule &) = default;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
 /// What a generator may look at besides the program.
 struct ScheduleContext {
-  const HintSpec *hint = nullptr;
+  const HintSpec* hint = nullptr;
   /// By TaskId, in ns; empty where the durations are not known. A fused B
   /// has its whole length at its own id.
   std::span<const std::int64_t> expected_ns;
@@ -38,22 +43,22 @@ struct ScheduleContext {
 /// which shape is allowed.
 struct ScheduleEntry {
   std::string_view name;
-  std::string_view summary; ///< one line for `rrfp schedule --help`
-  Result<Schedule> (*make)(const Program &program,
-                           const ScheduleContext &context);
+  std::string_view summary;  ///< one line for `rrfp schedule --help`
+  Result<Schedule> (*make)(const Program& program, const ScheduleContext& context);
 };
 
 /// All named schedules, in the order in which help lists them.
 std::span<const ScheduleEntry> schedule_table();
 
-/// The schedule that `hint` names or spells out. The error of an unknown
-/// name lists the known ones, nearest first.
-Result<Schedule> make_schedule(const HintSpec &hint, const Program &program,
-                               const ScheduleContext &context = {});
+/// The schedule that `hint` names or spells out; one that is spelled out is
+/// taken as it stands (fit_program checks it). The error of an unknown name
+/// lists the known ones, nearest first.
+Result<Schedule> make_schedule(const HintSpec& hint, const Program& program,
+                               const ScheduleContext& context = {});
 
 /// `program`, with each backward that `schedule` names B in a split program
 /// fused into one task. The error names a stage and microbatch that has both
 /// B and I or W, or a task that is missing, repeated, or on the wrong rank.
-Result<Program> fit_program(const Program &program, const Schedule &schedule);
+Result<Program> fit_program(const Program& program, const Schedule& schedule);
 
-} // namespace rrfp
+}  // namespace rrfp
