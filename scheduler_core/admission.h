@@ -29,22 +29,20 @@ namespace rrfp {
 
 /// Bytes by stage: [stage * microbatches + microbatch] over the whole program.
 struct MemoryModel {
-  std::span<const std::int64_t> activation_bytes;   ///< empty: nothing is held
-  std::span<const std::int64_t> weight_stash_bytes; ///< empty: activation_bytes
+  std::span<const std::int64_t> activation_bytes;    ///< empty: nothing is held
+  std::span<const std::int64_t> weight_stash_bytes;  ///< empty: activation_bytes
 };
 
 enum class AdmissionRule : std::uint8_t { kShares, kOldestFirst };
 
-AdmissionRule rule_for(const Program &program);
+AdmissionRule rule_for(const Program& program);
 
 /// The largest activation of a stage; 0 where `activation_bytes` is empty.
-std::int64_t token_bytes(const Program &program,
-                         std::span<const std::int64_t> activation_bytes,
+std::int64_t token_bytes(const Program& program, std::span<const std::int64_t> activation_bytes,
                          int stage);
 
 /// The least budget that works for a rank: the sum of its stages' tokens.
-std::int64_t least_budget(const Program &program,
-                          std::span<const std::int64_t> activation_bytes,
+std::int64_t least_budget(const Program& program, std::span<const std::int64_t> activation_bytes,
                           int rank);
 
 /// What a finish gives back: B, I without a W, and F of a frozen stage free
@@ -52,10 +50,10 @@ std::int64_t least_budget(const Program &program,
 enum class Release : std::uint8_t { kEverything, kAllButStash, kStash };
 
 class Admission {
-public:
+ public:
   /// `stages` of `rank` are numbered 0, 1, ... in ascending order ("local
   /// stage"). REQUIRES: budget, where there is one, >= least_budget.
-  Admission(const Program &program, int rank, const MemoryModel &memory,
+  Admission(const Program& program, int rank, const MemoryModel& memory,
             std::optional<std::int64_t> budget_bytes);
 
   /// Back to the start of an iteration.
@@ -66,27 +64,22 @@ public:
   /// The largest activation that fits at this stage for any microbatch.
   /// REQUIRES: limited().
   std::int64_t room(int local_stage) const {
-    if (rule_ == AdmissionRule::kOldestFirst)
-      return pool_bytes_;
-    const StageState &stage = stages_[static_cast<std::size_t>(local_stage)];
-    return slack_bytes_ + std::max(stage.held_bytes, stage.token_bytes) -
-           stage.held_bytes;
+    if (rule_ == AdmissionRule::kOldestFirst) return pool_bytes_;
+    const StageState& stage = stages_[static_cast<std::size_t>(local_stage)];
+    return slack_bytes_ + std::max(stage.held_bytes, stage.token_bytes) - stage.held_bytes;
   }
 
   /// The one microbatch that may take the stage's token now, or -1.
   /// REQUIRES: limited().
   int token_microbatch(int local_stage) const {
-    if (rule_ == AdmissionRule::kShares)
-      return -1;
-    const StageState &stage = stages_[static_cast<std::size_t>(local_stage)];
-    return stage.token_holder < 0 && stage.oldest < microbatches_ ? stage.oldest
-                                                                  : -1;
+    if (rule_ == AdmissionRule::kShares) return -1;
+    const StageState& stage = stages_[static_cast<std::size_t>(local_stage)];
+    return stage.token_holder < 0 && stage.oldest < microbatches_ ? stage.oldest : -1;
   }
 
   /// May F of this stage and microbatch start now?
   bool admits(int local_stage, int microbatch) const {
-    return !limited_ ||
-           activation(local_stage, microbatch) <= room(local_stage) ||
+    return !limited_ || activation(local_stage, microbatch) <= room(local_stage) ||
            token_microbatch(local_stage) == microbatch;
   }
 
@@ -97,30 +90,27 @@ public:
   void release(int local_stage, int microbatch, Release part);
 
   std::int64_t activation(int local_stage, int microbatch) const {
-    return activation_bytes_.empty()
-               ? 0
-               : activation_bytes_[index(local_stage, microbatch)];
+    return activation_bytes_.empty() ? 0 : activation_bytes_[index(local_stage, microbatch)];
   }
   std::int64_t held_bytes() const { return held_bytes_; }
   std::int64_t peak_bytes() const { return peak_bytes_; }
 
-private:
+ private:
   struct StageState {
     std::int64_t token_bytes = 0;
     std::int64_t held_bytes = 0;
-    int token_holder = -1; // oldest first: the microbatch that took the token
-    int oldest = 0; // oldest first: the lowest microbatch not yet decided
+    int token_holder = -1;  // oldest first: the microbatch that took the token
+    int oldest = 0;         // oldest first: the lowest microbatch not yet decided
   };
 
   std::size_t index(int local_stage, int microbatch) const {
     return static_cast<std::size_t>(local_stage * microbatches_ + microbatch);
   }
   std::int64_t stash(int local_stage, int microbatch) const {
-    return stash_bytes_.empty() ? 0
-                                : stash_bytes_[index(local_stage, microbatch)];
+    return stash_bytes_.empty() ? 0 : stash_bytes_[index(local_stage, microbatch)];
   }
   // Adds `bytes` (which may be negative) to what the stage holds.
-  void hold(StageState &stage, std::int64_t bytes) {
+  void hold(StageState& stage, std::int64_t bytes) {
     const std::int64_t before = std::max(stage.held_bytes, stage.token_bytes);
     stage.held_bytes += bytes;
     slack_bytes_ += before - std::max(stage.held_bytes, stage.token_bytes);
@@ -131,14 +121,14 @@ private:
   AdmissionRule rule_ = AdmissionRule::kShares;
   int microbatches_ = 0;
   std::int64_t budget_bytes_ = 0;
-  std::int64_t slack_bytes_ = 0; // budget - sum over stages of max(held, token)
-  std::int64_t pool_bytes_ = 0;  // oldest first: what is free in the pool
+  std::int64_t slack_bytes_ = 0;  // budget - sum over stages of max(held, token)
+  std::int64_t pool_bytes_ = 0;   // oldest first: what is free in the pool
   std::int64_t held_bytes_ = 0;
   std::int64_t peak_bytes_ = 0;
   std::vector<StageState> stages_;
-  std::vector<std::int64_t> activation_bytes_; // [local stage][microbatch]
+  std::vector<std::int64_t> activation_bytes_;  // [local stage][microbatch]
   std::vector<std::int64_t> stash_bytes_;
-  std::vector<bool> decided_; // oldest first: [local stage][microbatch]
+  std::vector<bool> decided_;  // oldest first: [local stage][microbatch]
 };
 
-} // namespace rrfp
+}  // namespace rrfp

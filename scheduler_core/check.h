@@ -5,13 +5,11 @@
 namespace rrfp {
 
 /// Prints `expression (file:line)` on standard error and aborts.
-[[noreturn]] void check_failed(const char *expression, const char *file,
-                               int line);
+[[noreturn]] void check_failed(const char* expression, const char* file, int line);
 
-} // namespace rrfp
+}  // namespace rrfp
 
 /// REQUIRES: `condition` has no side effects. Active in every build type.
-#define RRFP_CHECK(condition)                                                  \
-  (__builtin_expect(!!(condition), 1)                                          \
-       ? static_cast<void>(0)                                                  \
-       : ::rrfp::check_failed(#condition, __FILE__, __LINE__))
+#define RRFP_CHECK(condition)                                \
+  (__builtin_expect(!!(condition), 1) ? static_cast<void>(0) \
+                                      : ::rrfp::check_failed(#condition, __FILE__, __LINE__))

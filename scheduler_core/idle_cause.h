@@ -9,16 +9,16 @@ namespace rrfp {
 
 /// In order of precedence: the first that applies is the cause.
 enum class IdleCause : std::uint8_t {
-  kDrain,         ///< all its tasks have ended, or it has none
-  kFill,          ///< it has decided nothing yet
-  kDispatch,      ///< between a decision and its start
-  kRendezvous,    ///< in a rendezvous phase or a launch-queue wait
-  kAnticipation,  ///< it waits for an announced task
-  kOrder,         ///< a ready, admissible task stands outside the window only
-  kMemory,        ///< a ready F inside the window is not admissible
-  kCommunication, ///< a message for one of its tasks is in flight
-  kInput,         ///< a root task of its own waits for its input
-  kUpstream,      ///< another rank has yet to compute
+  kDrain,          ///< all its tasks have ended, or it has none
+  kFill,           ///< it has decided nothing yet
+  kDispatch,       ///< between a decision and its start
+  kRendezvous,     ///< in a rendezvous phase or a launch-queue wait
+  kAnticipation,   ///< it waits for an announced task
+  kOrder,          ///< a ready, admissible task stands outside the window only
+  kMemory,         ///< a ready F inside the window is not admissible
+  kCommunication,  ///< a message for one of its tasks is in flight
+  kInput,          ///< a root task of its own waits for its input
+  kUpstream,       ///< another rank has yet to compute
 };
 inline constexpr int kIdleCauses = 10;
 
@@ -33,4 +33,4 @@ constexpr std::string_view name(IdleCause cause) {
 /// Nanoseconds by cause.
 using IdleTimes = std::array<std::int64_t, kIdleCauses>;
 
-} // namespace rrfp
+}  // namespace rrfp

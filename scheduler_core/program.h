@@ -23,14 +23,14 @@ namespace rrfp {
 
 /// How much of a backward a stage has.
 enum class Backward : std::uint8_t {
-  kFull,  ///< input and weight gradient
-  kInput, ///< input gradient only (frozen weights inside a trained model)
-  kNone,  ///< frozen, and so is everything before it
+  kFull,   ///< input and weight gradient
+  kInput,  ///< input gradient only (frozen weights inside a trained model)
+  kNone,   ///< frozen, and so is everything before it
 };
 
 struct StageSpec {
   int rank = 0;
-  std::vector<int> predecessors; ///< lower stage numbers, no repeats
+  std::vector<int> predecessors;  ///< lower stage numbers, no repeats
   Backward backward = Backward::kFull;
 };
 
@@ -49,12 +49,12 @@ inline constexpr int kSlots = 3;
 /// A directed edge along which tensors travel: an activation along the stage
 /// graph or a gradient against it. Between stages of one rank it is `local`.
 struct Edge {
-  int from = 0;               ///< producing stage
-  int to = 0;                 ///< consuming stage
-  Kind kind = Kind::kForward; ///< kForward: activation, kBackward: gradient
+  int from = 0;                ///< producing stage
+  int to = 0;                  ///< consuming stage
+  Kind kind = Kind::kForward;  ///< kForward: activation, kBackward: gradient
   int from_rank = 0;
   int to_rank = 0;
-  bool carries = true; ///< false: a gradient that nobody needs (frozen stage)
+  bool carries = true;  ///< false: a gradient that nobody needs (frozen stage)
 
   bool local() const { return from_rank == to_rank; }
 };
@@ -63,7 +63,7 @@ struct Edge {
 using EdgeId = std::int32_t;
 
 class Program {
-public:
+ public:
   /// Checks the spec; the error names the stage and what is allowed.
   static Result<Program> create(ProgramSpec spec);
 
@@ -72,32 +72,23 @@ public:
   /// REQUIRES: split_backward().
   Program with_fused(std::vector<bool> fused) const;
 
-  const ProgramSpec &spec() const { return spec_; }
+  const ProgramSpec& spec() const { return spec_; }
   int ranks() const { return spec_.ranks; }
   int stages() const { return static_cast<int>(spec_.stages.size()); }
   int microbatches() const { return spec_.microbatches; }
   bool split_backward() const { return spec_.split_backward; }
   bool ordered_accumulation() const { return spec_.ordered_accumulation; }
 
-  int rank_of(int stage) const {
-    return spec_.stages[static_cast<std::size_t>(stage)].rank;
-  }
+  int rank_of(int stage) const { return spec_.stages[static_cast<std::size_t>(stage)].rank; }
   Backward backward_of(int stage) const {
     return spec_.stages[static_cast<std::size_t>(stage)].backward;
   }
   /// Ascending.
-  std::span<const int> predecessors(int stage) const {
-    return at(predecessors_, stage);
-  }
-  std::span<const int> successors(int stage) const {
-    return at(successors_, stage);
-  }
-  std::span<const int> stages_of(int rank) const {
-    return at(stages_of_rank_, rank);
-  }
+  std::span<const int> predecessors(int stage) const { return at(predecessors_, stage); }
+  std::span<const int> successors(int stage) const { return at(successors_, stage); }
+  std::span<const int> stages_of(int rank) const { return at(stages_of_rank_, rank); }
   bool fused(int stage, int microbatch) const {
-    return !fused_.empty() && fused_[static_cast<std::size_t>(
-                                  stage * microbatches() + microbatch)];
+    return !fused_.empty() && fused_[static_cast<std::size_t>(stage * microbatches() + microbatch)];
   }
   /// True where every stage is the one stage of its rank and follows the one
   /// before it: the shape that one-chunk schedules need.
@@ -106,16 +97,13 @@ public:
   /// Size of a table indexed by TaskId (not every id is a task, see exists).
   int task_ids() const { return stages() * kSlots * microbatches(); }
   TaskId task_id(int stage, Slot slot, int microbatch) const {
-    return (stage * kSlots + static_cast<int>(slot)) * microbatches() +
-           microbatch;
+    return (stage * kSlots + static_cast<int>(slot)) * microbatches() + microbatch;
   }
   /// kNoTask where `task` is out of range or of a kind that it does not have.
-  TaskId find(const Task &task) const;
+  TaskId find(const Task& task) const;
   /// REQUIRES: exists(id).
   Task task(TaskId id) const;
-  Slot slot_of(TaskId id) const {
-    return static_cast<Slot>(id / microbatches() % kSlots);
-  }
+  Slot slot_of(TaskId id) const { return static_cast<Slot>(id / microbatches() % kSlots); }
   int stage_of(TaskId id) const { return id / (microbatches() * kSlots); }
   int microbatch_of(TaskId id) const { return id % microbatches(); }
   bool exists(TaskId id) const;
@@ -130,9 +118,7 @@ public:
   int dependencies(TaskId id) const;
 
   std::span<const Edge> edges() const { return edges_; }
-  const Edge &edge(EdgeId id) const {
-    return edges_[static_cast<std::size_t>(id)];
-  }
+  const Edge& edge(EdgeId id) const { return edges_[static_cast<std::size_t>(id)]; }
   /// Edges along which a task of this slot sends its output, ascending
   /// destination stage, local ones included, only those that carry.
   /// Slot::kWeight has none.
@@ -143,11 +129,11 @@ public:
   /// is its sender.
   EdgeId find_edge(Kind kind, int from, int to) const;
 
-private:
+ private:
   using Lists = std::vector<std::vector<int>>;
 
   explicit Program(ProgramSpec spec);
-  static std::span<const int> at(const Lists &lists, int index) {
+  static std::span<const int> at(const Lists& lists, int index) {
     return lists[static_cast<std::size_t>(index)];
   }
 
@@ -160,4 +146,4 @@ private:
   std::vector<bool> fused_;
 };
 
-} // namespace rrfp
+}  // namespace rrfp

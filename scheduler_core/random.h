@@ -12,8 +12,8 @@ namespace rrfp {
 struct DrawKey {
   std::uint64_t seed = 0;
   std::uint64_t iteration = 0;
-  std::uint64_t purpose = 0; ///< which quantity (one constant per model)
-  std::uint64_t index = 0;   ///< which element (task, message, rank, ...)
+  std::uint64_t purpose = 0;  ///< which quantity (one constant per model)
+  std::uint64_t index = 0;    ///< which element (task, message, rank, ...)
 };
 
 /// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a
@@ -25,8 +25,7 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
 }
 
 /// 64 uniform bits for `key`; `lane` numbers the draws made for one key.
-constexpr std::uint64_t random_bits(const DrawKey &key,
-                                    std::uint64_t lane = 0) {
+constexpr std::uint64_t random_bits(const DrawKey& key, std::uint64_t lane = 0) {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
   std::uint64_t h = mix_bits(key.seed + kGolden);
   h = mix_bits(h ^ (key.purpose * kGolden + 0x632be59bd9b4e019ULL));
@@ -38,28 +37,24 @@ constexpr std::uint64_t random_bits(const DrawKey &key,
 /// A stream of numbers for one key, for code that needs several in a row
 /// (shuffles, resampling). Not for draws that other policies must meet too.
 class RandomStream {
-public:
-  explicit constexpr RandomStream(const DrawKey &key)
-      : state_(random_bits(key)) {}
+ public:
+  explicit constexpr RandomStream(const DrawKey& key) : state_(random_bits(key)) {}
 
-  constexpr std::uint64_t next() {
-    return mix_bits(state_ += 0x9e3779b97f4a7c15ULL);
-  }
+  constexpr std::uint64_t next() { return mix_bits(state_ += 0x9e3779b97f4a7c15ULL); }
 
   /// Uniform in [0, bound). REQUIRES: bound > 0. The bias is below bound/2^64.
   constexpr std::uint64_t below(std::uint64_t bound) {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >>
-                                      64);
+    return static_cast<std::uint64_t>((static_cast<Wide>(next()) * bound) >> 64);
   }
 
-private:
+ private:
   std::uint64_t state_;
 };
 
 /// Uniform in (0, 1), never 0 or 1: 53 bits, centred in their cell.
-constexpr double random_unit(const DrawKey &key, std::uint64_t lane = 0) {
+constexpr double random_unit(const DrawKey& key, std::uint64_t lane = 0) {
   return (static_cast<double>(random_bits(key, lane) >> 11) + 0.5) * 0x1.0p-53;
 }
 
-} // namespace rrfp
+}  // namespace rrfp

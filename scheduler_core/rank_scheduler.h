@@ -65,29 +65,29 @@ struct Notice {
 
 /// Why nothing starts, as far as the rank itself can tell.
 enum class WaitReason : std::uint8_t {
-  kNone,         ///< something starts
-  kAnticipation, ///< a better task is about to arrive
-  kOrder,        ///< a ready, admissible task stands outside the window only
-  kMemory,       ///< a ready F inside the window is not admissible
-  kNotReady,     ///< nothing is ready
+  kNone,          ///< something starts
+  kAnticipation,  ///< a better task is about to arrive
+  kOrder,         ///< a ready, admissible task stands outside the window only
+  kMemory,        ///< a ready F inside the window is not admissible
+  kNotReady,      ///< nothing is ready
 };
 
 struct Decision {
   enum class Action : std::uint8_t { kStart, kWait, kIdle };
 
-  TaskId task = kNoTask; ///< kStart
+  TaskId task = kNoTask;  ///< kStart
   Action action = Action::kIdle;
   WaitReason reason = WaitReason::kNone;
-  std::int64_t until_ns = 0; ///< kWait
+  std::int64_t until_ns = 0;  ///< kWait
 };
 
 class RankScheduler {
-public:
+ public:
   /// `hint` is a total order of the rank's tasks.
   /// REQUIRES: `schedule` fits `program` (fit_program), the budget is at
   /// least least_budget, and `program` outlives the scheduler.
-  RankScheduler(const Program &program, const Schedule &schedule,
-                const RankSchedulerConfig &config);
+  RankScheduler(const Program& program, const Schedule& schedule,
+                const RankSchedulerConfig& config);
 
   /// Back to the start of an iteration, nothing arrived. The running means of
   /// on_expected stay.
@@ -114,55 +114,48 @@ public:
   Decision decide(std::int64_t now_ns);
 
   /// Of the last decision, where it was kStart; ascending destination stage.
-  std::span<const Notice> notices() const {
-    return {notices_.data(), notice_count_};
-  }
+  std::span<const Notice> notices() const { return {notices_.data(), notice_count_}; }
 
-  int held() const { return held_; }             ///< decided, unfinished
-  int decided() const { return decided_count_; } ///< in this iteration
+  int held() const { return held_; }              ///< decided, unfinished
+  int decided() const { return decided_count_; }  ///< in this iteration
   int size() const { return static_cast<int>(tasks_.size()); }
   bool finished() const { return decided_count_ == size() && held_ == 0; }
   /// The lowest hint position not yet decided; size() where there is none.
   int first_undecided() const;
-  TaskId task_at(int position) const {
-    return tasks_[static_cast<std::size_t>(position)].id;
-  }
-  const Admission &admission() const { return admission_; }
+  TaskId task_at(int position) const { return tasks_[static_cast<std::size_t>(position)].id; }
+  const Admission& admission() const { return admission_; }
   /// Calls of decide() since construction.
   std::uint64_t decisions() const { return decisions_; }
 
-private:
+ private:
   // A task in hint order. `local` numbers the rank's tasks as
   // [local stage][slot][microbatch]; `group` is [local stage][slot].
   struct HintTask {
     TaskId id = kNoTask;
     std::int32_t local = 0;
     std::int32_t microbatch = 0;
-    std::int32_t next_accumulation =
-        -1; // local index of what waits for it, or -1
+    std::int32_t next_accumulation = -1;  // local index of what waits for it, or -1
     std::int16_t group = 0;
     std::int16_t local_stage = 0;
     bool forward = false;
-    bool releases = false; // memory, at its finish: `part`
+    bool releases = false;  // memory, at its finish: `part`
     Release part = Release::kEverything;
   };
   // How many dependencies of a task are not yet met, or one of the marks.
   struct Unmet {
     std::uint16_t total = 0;
-    std::uint16_t announced = 0; // those that are announced inputs
+    std::uint16_t announced = 0;  // those that are announced inputs
   };
-  static constexpr std::uint16_t kNoSuchTask = 0x8000; // never counts down to 0
+  static constexpr std::uint16_t kNoSuchTask = 0x8000;  // never counts down to 0
   static constexpr std::uint16_t kDecided = 0xffff;
 
   // What the tasks of one stage and slot have in common.
   struct Group {
-    std::vector<int>
-        dependents; // local index, for microbatch 0, of what a finish serves
-    std::vector<Notice>
-        outputs;               // to other ranks, for microbatch 0, without eta
-    std::vector<EdgeId> edges; // of outputs
-    std::span<const int> producers; // stages whose output it needs, ascending
-    int first_input = 0; // into input_eta_ns_: [microbatch][producer]
+    std::vector<int> dependents;     // local index, for microbatch 0, of what a finish serves
+    std::vector<Notice> outputs;     // to other ranks, for microbatch 0, without eta
+    std::vector<EdgeId> edges;       // of outputs
+    std::span<const int> producers;  // stages whose output it needs, ascending
+    int first_input = 0;             // into input_eta_ns_: [microbatch][producer]
   };
   // The ready F of a stage with a budget, by position. Where activations
   // differ, least_bytes[w] is the least activation among the members of word
@@ -170,70 +163,66 @@ private:
   struct GatedForwards {
     PositionSet ready;
     bool uniform = true;
-    std::int64_t activation_bytes = 0; // where uniform
+    std::int64_t activation_bytes = 0;  // where uniform
     std::vector<std::int64_t> least_bytes;
   };
 
-  void build_hint(const Schedule &schedule);
+  void build_hint(const Schedule& schedule);
   void build_groups();
   void build_gates();
 
   int local_of(TaskId task) const {
-    if (only_stage_ >= 0)
-      return task - first_task_;
+    if (only_stage_ >= 0) return task - first_task_;
     return local_of_many(task);
   }
   int local_of_many(TaskId task) const;
-  const HintTask &at_local(int local) const {
-    return tasks_[static_cast<std::size_t>(
-        position_[static_cast<std::size_t>(local)])];
+  const HintTask& at_local(int local) const {
+    return tasks_[static_cast<std::size_t>(position_[static_cast<std::size_t>(local)])];
   }
-  std::int64_t &input_eta_ns(const HintTask &task, int producer);
+  std::int64_t& input_eta_ns(const HintTask& task, int producer);
 
   void satisfy(int local);
   void make_ready(int position);
   void unready(int position);
   int window_end();
   int best_gated() const;
-  int first_fitting(const GatedForwards &gate, std::int64_t room) const;
+  int first_fitting(const GatedForwards& gate, std::int64_t room) const;
   std::int64_t activation_at(int position) const;
   WaitReason why_idle(int best, int limit) const;
-  std::int64_t expected_ns(const HintTask &task) const;
-  std::int64_t announced_eta_ns(const HintTask &task) const;
-  std::optional<std::int64_t> wait_until(int position,
-                                         std::int64_t now_ns) const;
+  std::int64_t expected_ns(const HintTask& task) const;
+  std::int64_t announced_eta_ns(const HintTask& task) const;
+  std::optional<std::int64_t> wait_until(int position, std::int64_t now_ns) const;
   void start(int position, std::int64_t now_ns);
-  void write_notices(const HintTask &task, std::int64_t now_ns);
+  void write_notices(const HintTask& task, std::int64_t now_ns);
 
-  const Program *program_;
+  const Program* program_;
   RankSchedulerConfig config_;
   int microbatches_;
-  int only_stage_;               // -1 where the rank has more than one stage
-  TaskId first_task_;            // of only_stage_
-  std::vector<int> local_stage_; // [stage]; -1: not of this rank
+  int only_stage_;                // -1 where the rank has more than one stage
+  TaskId first_task_;             // of only_stage_
+  std::vector<int> local_stage_;  // [stage]; -1: not of this rank
 
-  std::vector<HintTask> tasks_; // by hint position
-  std::vector<int> position_;   // by local index; -1: no such task
-  std::vector<Unmet> initial_;  // by local index
-  std::vector<Unmet> unmet_;    // by local index
-  std::vector<Group> groups_;   // [local stage][slot]
-  std::vector<std::int64_t>
-      input_eta_ns_;                  // of each input; kUnannounced, kArrived
-  std::vector<std::int64_t> mean_ns_; // [local stage][slot], adapt_expected
-  std::vector<std::int64_t> profile_ns_; // the first of those means
+  std::vector<HintTask> tasks_;             // by hint position
+  std::vector<int> position_;               // by local index; -1: no such task
+  std::vector<Unmet> initial_;              // by local index
+  std::vector<Unmet> unmet_;                // by local index
+  std::vector<Group> groups_;               // [local stage][slot]
+  std::vector<std::int64_t> input_eta_ns_;  // of each input; kUnannounced, kArrived
+  std::vector<std::int64_t> mean_ns_;       // [local stage][slot], adapt_expected
+  std::vector<std::int64_t> profile_ns_;    // the first of those means
 
   Admission admission_;
-  PositionSet ready_;     // ready and always admissible
-  PositionSet announced_; // all unmet dependencies are announced inputs
-  std::vector<GatedForwards> gates_; // [local stage], with a budget
-  int first_undecided_ = 0;          // a lower bound, moved on as needed
+  PositionSet ready_;                 // ready and always admissible
+  PositionSet announced_;             // all unmet dependencies are announced inputs
+  std::vector<GatedForwards> gates_;  // [local stage], with a budget
+  int first_undecided_ = 0;           // a lower bound, moved on as needed
 
   std::vector<Notice> notices_;
   std::size_t notice_count_ = 0;
   int held_ = 0;
   int decided_count_ = 0;
-  std::int64_t expected_end_ns_ = 0; // of the last decided task
+  std::int64_t expected_end_ns_ = 0;  // of the last decided task
   std::uint64_t decisions_ = 0;
 };
 
-} // namespace rrfp
+}  // namespace rrfp

@@ -18,8 +18,9 @@ struct Error {
 
 /// A value or an Error. Both constructors are implicit, so that a function
 /// can `return value;` or `return Error{"..."};`.
-template <typename T> class [[nodiscard]] Result {
-public:
+template <typename T>
+class [[nodiscard]] Result {
+ public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
@@ -27,49 +28,50 @@ public:
   explicit operator bool() const { return ok(); }
 
   /// REQUIRES: ok().
-  T &value() & {
+  T& value() & {
     RRFP_CHECK(ok());
     return std::get<0>(state_);
   }
-  const T &value() const & {
+  const T& value() const& {
     RRFP_CHECK(ok());
     return std::get<0>(state_);
   }
-  T &&value() && {
+  T&& value() && {
     RRFP_CHECK(ok());
     return std::get<0>(std::move(state_));
   }
-  T &operator*() & { return value(); }
-  const T &operator*() const & { return value(); }
-  T &&operator*() && { return std::move(*this).value(); }
-  T *operator->() { return &value(); }
-  const T *operator->() const { return &value(); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
 
   /// REQUIRES: !ok().
-  const Error &error() const {
+  const Error& error() const {
     RRFP_CHECK(!ok());
     return std::get<1>(state_);
   }
 
-private:
+ private:
   std::variant<T, Error> state_;
 };
 
 /// Success, or an Error.
-template <> class [[nodiscard]] Result<void> {
-public:
+template <>
+class [[nodiscard]] Result<void> {
+ public:
   Result() = default;
   Result(Error error) : error_(std::move(error)) {}
 
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
-  const Error &error() const {
+  const Error& error() const {
     RRFP_CHECK(!ok());
     return *error_;
   }
 
-private:
+ private:
   std::optional<Error> error_;
 };
 
-} // namespace rrfp
+}  // namespace rrfp

@@ -12,12 +12,7 @@ namespace rrfp {
 
 /// As in torch.distributed.pipelining: B is the full backward, I the gradient
 /// of the input alone and W the gradient of the weights.
-enum class Kind : std::uint8_t {
-  kForward,
-  kBackward,
-  kInputGradient,
-  kWeightGradient
-};
+enum class Kind : std::uint8_t { kForward, kBackward, kInputGradient, kWeightGradient };
 
 /// 'F', 'B', 'I' or 'W'.
 char letter(Kind kind);
@@ -27,11 +22,11 @@ struct Task {
   Kind kind = Kind::kForward;
   int microbatch = 0;
 
-  friend auto operator<=>(const Task &, const Task &) = default;
+  friend auto operator<=>(const Task&, const Task&) = default;
 };
 
 /// "3F0": stage 3, forward, microbatch 0.
-std::string to_string(const Task &task);
+std::string to_string(const Task& task);
 
 /// Reads what to_string writes; the text must match in full.
 Result<Task> parse_task(std::string_view text);
@@ -40,4 +35,4 @@ Result<Task> parse_task(std::string_view text);
 using TaskId = std::int32_t;
 inline constexpr TaskId kNoTask = -1;
 
-} // namespace rrfp
+}  // namespace rrfp

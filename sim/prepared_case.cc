@@ -1,0 +1,177 @@
+#include "sim/prepared_case.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "scheduler_core/arrangement.h"
+
+namespace rrfp {
+
+namespace {
+
+__extension__ using Wide = __int128;
+
+// Moves the microbatches of an array whose rows have one entry each.
+void permute_rows(std::vector<std::int64_t>& values, const std::vector<int>& given) {
+  const std::size_t width = given.size();
+  std::vector<std::int64_t> row(width);
+  for (std::size_t first = 0; first < values.size(); first += width) {
+    for (std::size_t m = 0; m < width; ++m) {
+      row[m] = values[first + static_cast<std::size_t>(given[m])];
+    }
+    std::copy(row.begin(), row.end(), values.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+}
+
+// ceil(bytes * 1e9 / bytes_per_second).
+std::int64_t transmission_ns(std::int64_t bytes, std::int64_t bytes_per_second) {
+  if (bytes_per_second == 0) return 0;
+  return static_cast<std::int64_t>((Wide{bytes} * 1'000'000'000 + bytes_per_second - 1) /
+                                   bytes_per_second);
+}
+
+}  // namespace
+
+std::pair<Case, std::vector<int>> arranged(const Case& input) {
+  std::vector<int> given =
+      arrange(input.policy.arrangement, input.program.microbatches(),
+              input.expected_ns.empty() ? input.duration_ns : input.expected_ns);
+  if (is_given_order(given)) return {input, {}};
+  Case moved = input;
+  for (std::vector<std::int64_t>* table :
+       {&moved.duration_ns, &moved.expected_ns, &moved.input_ready_ns, &moved.network.message_bytes,
+        &moved.memory.activation_bytes, &moved.memory.weight_stash_bytes}) {
+    permute_rows(*table, given);
+  }
+  for (std::vector<std::int64_t>& table : moved.network.latency_ns) permute_rows(table, given);
+  for (std::vector<std::int64_t>& table : moved.network.expected_latency_ns) {
+    permute_rows(table, given);
+  }
+  return {std::move(moved), std::move(given)};
+}
+
+Result<std::unique_ptr<const PreparedCase>> PreparedCase::create(const Case& input) {
+  auto [moved, given] = arranged(input);
+  std::unique_ptr<PreparedCase> prepared(new PreparedCase(std::move(moved), std::move(given)));
+  if (Result<void> done = prepared->prepare(); !done.ok()) return done.error();
+  return std::unique_ptr<const PreparedCase>(std::move(prepared));
+}
+
+PreparedCase::PreparedCase(Case input, std::vector<int> arrangement)
+    : case_(std::move(input)), arrangement_(std::move(arrangement)), program_(case_.program) {}
+
+Result<void> PreparedCase::prepare() {
+  const Program& given = case_.program;
+  expected_ns_ = case_.expected_ns.empty() ? case_.duration_ns : case_.expected_ns;
+  build_messages();
+
+  std::vector<std::int64_t> mean_transfer_ns;
+  const auto width = static_cast<std::size_t>(given.microbatches());
+  for (std::size_t first = 0; first < expected_transfer_ns_.size(); first += width) {
+    const auto begin = expected_transfer_ns_.begin() + static_cast<std::ptrdiff_t>(first);
+    mean_transfer_ns.push_back(
+        std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(width), std::int64_t{0}) /
+        given.microbatches());
+  }
+  ScheduleContext context;
+  context.hint = &case_.policy.hint;
+  context.expected_ns = expected_ns_;
+  context.expected_transfer_ns = mean_transfer_ns;
+  Result<Schedule> schedule = make_schedule(case_.policy.hint, given, context);
+  if (!schedule.ok()) return schedule.error();
+  schedule_ = std::move(schedule).value();
+  Result<Program> program = fit_program(given, schedule_);
+  if (!program.ok()) return program.error();
+  program_ = std::move(program).value();
+
+  duration_ns_ = with_fused(case_.duration_ns);
+  expected_ns_ = with_fused(expected_ns_);
+  return check_budgets();
+}
+
+Result<void> PreparedCase::check_budgets() const {
+  for (std::size_t rank = 0; rank < case_.memory.budget_bytes.size(); ++rank) {
+    const std::optional<std::int64_t>& budget = case_.memory.budget_bytes[rank];
+    const std::int64_t least =
+        least_budget(program_, case_.memory.activation_bytes, static_cast<int>(rank));
+    if (!budget || *budget >= least) continue;
+    return Error{"rank " + std::to_string(rank) + ": budget_bytes is " + std::to_string(*budget) +
+                 "; the least that works is " + std::to_string(least) +
+                 ", the largest activation of each of its stages"};
+  }
+  return {};
+}
+
+std::vector<std::int64_t> PreparedCase::with_fused(const std::vector<std::int64_t>& by_task) const {
+  std::vector<std::int64_t> whole = by_task;
+  for (int stage = 0; stage < program_.stages(); ++stage) {
+    for (int m = 0; m < program_.microbatches(); ++m) {
+      if (!program_.fused(stage, m) || program_.backward_of(stage) != Backward::kFull) continue;
+      whole[static_cast<std::size_t>(program_.task_id(stage, Slot::kBackward, m))] +=
+          by_task[static_cast<std::size_t>(program_.task_id(stage, Slot::kWeight, m))];
+    }
+  }
+  return whole;
+}
+
+std::int64_t PreparedCase::lane_latency_ns(EdgeId edge, int lane, int microbatch) const {
+  if (case_.network.latency_ns.empty()) return 0;
+  const std::vector<std::int64_t>& table = case_.network.latency_ns[static_cast<std::size_t>(edge)];
+  if (table.empty()) return 0;
+  return table[static_cast<std::size_t>(lane * program_.microbatches() + microbatch)];
+}
+
+void PreparedCase::build_messages() {
+  const Network& network = case_.network;
+  const TensorParallel& group = case_.tensor_parallel;
+  const bool agrees = group.lanes > 1 && network.mode == NetworkMode::kEager;
+  if (agrees && group.coordination == Coordination::kVote) vote_ns_ = group.vote_ns;
+  start_delay_ns_ = case_.dispatch_ns + (agrees ? group.announce_ns : 0);
+
+  const int width = program_.microbatches();
+  for (std::size_t id = 0; id < program_.edges().size(); ++id) {
+    const Edge& edge = program_.edges()[id];
+    const auto edge_id = static_cast<EdgeId>(id);
+    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    for (int m = 0; m < width; ++m) {
+      const auto producer = static_cast<std::size_t>(program_.task_id(edge.from, slot, m));
+      const std::int64_t bytes =
+          network.message_bytes.empty() ? 0 : network.message_bytes[producer];
+      const std::int64_t busy = transmission_ns(bytes, network.bytes_per_second);
+      std::int64_t slowest = 0;
+      std::int64_t of_group = 0;
+      for (int lane = 0; lane < group.lanes; ++lane) {
+        const std::int64_t latency = lane_latency_ns(edge_id, lane, m);
+        slowest = std::max(slowest, latency);
+        if (lane > 0 && leader_decides_alone()) continue;
+        of_group = std::max(of_group, latency + (lane > 0 ? vote_ns_ : 0));
+      }
+      message_bytes_.push_back(bytes);
+      busy_ns_.push_back(busy);
+      slowest_latency_ns_.push_back(slowest);
+      group_latency_ns_.push_back(of_group);
+      const bool known =
+          !network.expected_latency_ns.empty() && !network.expected_latency_ns[id].empty();
+      expected_transfer_ns_.push_back(
+          busy + (known ? network.expected_latency_ns[id][static_cast<std::size_t>(m)] : of_group));
+    }
+  }
+}
+
+RankSchedulerConfig PreparedCase::scheduler_config(int rank) const {
+  RankSchedulerConfig config;
+  config.rank = rank;
+  config.window = case_.policy.window;
+  config.queue_depth = case_.queue_depth;
+  config.anticipation = case_.policy.anticipation;
+  config.memory = {case_.memory.activation_bytes, case_.memory.weight_stash_bytes};
+  if (!case_.memory.budget_bytes.empty()) {
+    config.budget_bytes = case_.memory.budget_bytes[static_cast<std::size_t>(rank)];
+  }
+  config.start_delay_ns = start_delay_ns_;
+  config.expected_ns = expected_ns_;
+  config.expected_transfer_ns = expected_transfer_ns_;
+  return config;
+}
+
+}  // namespace rrfp

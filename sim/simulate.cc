@@ -1,0 +1,35 @@
+#include "sim/simulate.h"
+
+#include "sim/eager_engine.h"
+#include "sim/prepared_case.h"
+#include "sim/rendezvous_engine.h"
+
+namespace rrfp {
+
+namespace {
+
+Result<void> check_window(const Case& input) {
+  if (input.network.mode == NetworkMode::kEager || input.policy.window == 1) return {};
+  const std::string mode =
+      input.network.mode == NetworkMode::kRendezvous ? "rendezvous" : "launch-queue";
+  return Error{
+      "network mode \"" + mode +
+      "\" runs a pre-committed order: the policy's window must be 1, found " +
+      (input.policy.window == kNoWindow ? "no window" : std::to_string(input.policy.window))};
+}
+
+}  // namespace
+
+Result<SimulationResult> simulate(const Case& input, const SimulateOptions& options) {
+  if (Result<void> checked = check_window(input); !checked.ok()) return checked.error();
+  Result<std::unique_ptr<const PreparedCase>> prepared = PreparedCase::create(input);
+  if (!prepared.ok()) return prepared.error();
+  if (input.network.mode == NetworkMode::kRendezvous) {
+    return RendezvousEngine(**prepared).run();
+  }
+  EagerEngine engine(**prepared, {true, options.idle_causes, options.messages});
+  engine.run();
+  return engine.result();
+}
+
+}  // namespace rrfp
