@@ -6,12 +6,12 @@ namespace rrfp {
 
 namespace {
 
-Error stage_error(std::size_t stage, const std::string &what) {
+Error stage_error(std::size_t stage, const std::string& what) {
   return Error{"stage " + std::to_string(stage) + ": " + what};
 }
 
-Result<void> check_predecessors(const ProgramSpec &spec, std::size_t stage) {
-  const StageSpec &self = spec.stages[stage];
+Result<void> check_predecessors(const ProgramSpec& spec, std::size_t stage) {
+  const StageSpec& self = spec.stages[stage];
   std::vector<int> sorted = self.predecessors;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
@@ -19,59 +19,48 @@ Result<void> check_predecessors(const ProgramSpec &spec, std::size_t stage) {
   }
   for (const int before : sorted) {
     if (before < 0 || before >= static_cast<int>(stage)) {
-      return stage_error(stage,
-                         "predecessor " + std::to_string(before) +
-                             " must be a lower stage number, 0 to " +
-                             std::to_string(static_cast<int>(stage) - 1));
+      return stage_error(stage, "predecessor " + std::to_string(before) +
+                                    " must be a lower stage number, 0 to " +
+                                    std::to_string(static_cast<int>(stage) - 1));
     }
     if (self.backward == Backward::kNone &&
-        spec.stages[static_cast<std::size_t>(before)].backward !=
-            Backward::kNone) {
-      return stage_error(
-          stage,
-          "has backward \"none\" but its predecessor " +
-              std::to_string(before) +
-              " needs a gradient from it; a frozen stage may only follow "
-              "frozen stages");
+        spec.stages[static_cast<std::size_t>(before)].backward != Backward::kNone) {
+      return stage_error(stage, "has backward \"none\" but its predecessor " +
+                                    std::to_string(before) +
+                                    " needs a gradient from it; a frozen stage may only follow "
+                                    "frozen stages");
     }
   }
   return {};
 }
 
-Result<void> check_spec(const ProgramSpec &spec) {
-  if (spec.ranks < 1)
-    return Error{"ranks is " + std::to_string(spec.ranks) + "; at least 1"};
+Result<void> check_spec(const ProgramSpec& spec) {
+  if (spec.ranks < 1) return Error{"ranks is " + std::to_string(spec.ranks) + "; at least 1"};
   if (spec.microbatches < 1) {
-    return Error{"microbatches is " + std::to_string(spec.microbatches) +
-                 "; at least 1"};
+    return Error{"microbatches is " + std::to_string(spec.microbatches) + "; at least 1"};
   }
-  if (spec.stages.empty())
-    return Error{"stages is empty; at least one stage"};
-  const std::int64_t ids = static_cast<std::int64_t>(spec.stages.size()) *
-                           kSlots * spec.microbatches;
+  if (spec.stages.empty()) return Error{"stages is empty; at least one stage"};
+  const std::int64_t ids =
+      static_cast<std::int64_t>(spec.stages.size()) * kSlots * spec.microbatches;
   if (ids > (std::int64_t{1} << 28)) {
-    return Error{"stages times microbatches is too large: " +
-                 std::to_string(ids / kSlots) + "; at most " +
-                 std::to_string((std::int64_t{1} << 28) / kSlots)};
+    return Error{"stages times microbatches is too large: " + std::to_string(ids / kSlots) +
+                 "; at most " + std::to_string((std::int64_t{1} << 28) / kSlots)};
   }
   for (std::size_t stage = 0; stage < spec.stages.size(); ++stage) {
     const int rank = spec.stages[stage].rank;
     if (rank < 0 || rank >= spec.ranks) {
-      return stage_error(stage, "rank " + std::to_string(rank) +
-                                    " is not one of 0 to " +
+      return stage_error(stage, "rank " + std::to_string(rank) + " is not one of 0 to " +
                                     std::to_string(spec.ranks - 1));
     }
-    if (Result<void> checked = check_predecessors(spec, stage); !checked.ok())
-      return checked;
+    if (Result<void> checked = check_predecessors(spec, stage); !checked.ok()) return checked;
   }
   return {};
 }
 
-} // namespace
+}  // namespace
 
 Result<Program> Program::create(ProgramSpec spec) {
-  if (Result<void> checked = check_spec(spec); !checked.ok())
-    return checked.error();
+  if (Result<void> checked = check_spec(spec); !checked.ok()) return checked.error();
   return Program(std::move(spec));
 }
 
@@ -82,64 +71,53 @@ Program::Program(ProgramSpec spec) : spec_(std::move(spec)) {
   stages_of_rank_.resize(static_cast<std::size_t>(spec_.ranks));
   edges_from_.resize(count * kSlots);
   for (std::size_t stage = 0; stage < count; ++stage) {
-    const StageSpec &self = spec_.stages[stage];
+    const StageSpec& self = spec_.stages[stage];
     predecessors_[stage] = self.predecessors;
     std::sort(predecessors_[stage].begin(), predecessors_[stage].end());
-    stages_of_rank_[static_cast<std::size_t>(self.rank)].push_back(
-        static_cast<int>(stage));
+    stages_of_rank_[static_cast<std::size_t>(self.rank)].push_back(static_cast<int>(stage));
     for (const int before : predecessors_[stage]) {
-      successors_[static_cast<std::size_t>(before)].push_back(
-          static_cast<int>(stage));
+      successors_[static_cast<std::size_t>(before)].push_back(static_cast<int>(stage));
     }
   }
   for (int from = 0; from < stages(); ++from) {
     for (const int to : successors(from)) {
-      edges_.push_back(
-          {from, to, Kind::kForward, rank_of(from), rank_of(to), true});
+      edges_.push_back({from, to, Kind::kForward, rank_of(from), rank_of(to), true});
       edges_.push_back({to, from, Kind::kBackward, rank_of(to), rank_of(from),
                         backward_of(from) != Backward::kNone});
     }
   }
   for (std::size_t id = 0; id < edges_.size(); ++id) {
-    const Edge &edge = edges_[id];
-    const Slot slot =
-        edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    const Edge& edge = edges_[id];
+    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
     if (edge.carries) {
-      edges_from_[static_cast<std::size_t>(edge.from * kSlots +
-                                           static_cast<int>(slot))]
-          .push_back(static_cast<EdgeId>(id));
+      edges_from_[static_cast<std::size_t>(edge.from * kSlots + static_cast<int>(slot))].push_back(
+          static_cast<EdgeId>(id));
     }
   }
-  for (std::vector<int> &list : edges_from_) {
-    std::sort(list.begin(), list.end(),
-              [this](int a, int b) { return edge(a).to < edge(b).to; });
+  for (std::vector<int>& list : edges_from_) {
+    std::sort(list.begin(), list.end(), [this](int a, int b) { return edge(a).to < edge(b).to; });
   }
 }
 
 Program Program::with_fused(std::vector<bool> fused) const {
   RRFP_CHECK(split_backward());
-  RRFP_CHECK(fused.size() ==
-             static_cast<std::size_t>(stages() * microbatches()));
+  RRFP_CHECK(fused.size() == static_cast<std::size_t>(stages() * microbatches()));
   Program copy = *this;
   copy.fused_ = std::move(fused);
   return copy;
 }
 
 bool Program::one_stage_per_rank() const {
-  if (ranks() != stages())
-    return false;
+  if (ranks() != stages()) return false;
   for (int stage = 0; stage < stages(); ++stage) {
-    if (rank_of(stage) != stage)
-      return false;
+    if (rank_of(stage) != stage) return false;
   }
   return true;
 }
 
-TaskId Program::find(const Task &task) const {
-  if (task.stage < 0 || task.stage >= stages())
-    return kNoTask;
-  if (task.microbatch < 0 || task.microbatch >= microbatches())
-    return kNoTask;
+TaskId Program::find(const Task& task) const {
+  if (task.stage < 0 || task.stage >= stages()) return kNoTask;
+  if (task.microbatch < 0 || task.microbatch >= microbatches()) return kNoTask;
   const Slot slot = task.kind == Kind::kForward          ? Slot::kForward
                     : task.kind == Kind::kWeightGradient ? Slot::kWeight
                                                          : Slot::kBackward;
@@ -151,12 +129,12 @@ Task Program::task(TaskId id) const {
   const int stage = stage_of(id);
   const int microbatch = microbatch_of(id);
   switch (slot_of(id)) {
-  case Slot::kForward:
-    return {stage, Kind::kForward, microbatch};
-  case Slot::kWeight:
-    return {stage, Kind::kWeightGradient, microbatch};
-  case Slot::kBackward:
-    break;
+    case Slot::kForward:
+      return {stage, Kind::kForward, microbatch};
+    case Slot::kWeight:
+      return {stage, Kind::kWeightGradient, microbatch};
+    case Slot::kBackward:
+      break;
   }
   const bool whole = !split_backward() || fused(stage, microbatch);
   return {stage, whole ? Kind::kBackward : Kind::kInputGradient, microbatch};
@@ -165,12 +143,12 @@ Task Program::task(TaskId id) const {
 bool Program::exists(TaskId id) const {
   const int stage = stage_of(id);
   switch (slot_of(id)) {
-  case Slot::kForward:
-    return true;
-  case Slot::kBackward:
-    return backward_of(stage) != Backward::kNone;
-  case Slot::kWeight:
-    break;
+    case Slot::kForward:
+      return true;
+    case Slot::kBackward:
+      return backward_of(stage) != Backward::kNone;
+    case Slot::kWeight:
+      break;
   }
   return split_backward() && backward_of(stage) == Backward::kFull &&
          !fused(stage, microbatch_of(id));
@@ -181,40 +159,35 @@ std::vector<TaskId> Program::tasks_of_rank(int rank) const {
   for (const int stage : stages_of(rank)) {
     const TaskId first = task_id(stage, Slot::kForward, 0);
     for (TaskId id = first; id < first + kSlots * microbatches(); ++id) {
-      if (exists(id))
-        tasks.push_back(id);
+      if (exists(id)) tasks.push_back(id);
     }
   }
   return tasks;
 }
 
 bool Program::accumulates(TaskId id) const {
-  if (backward_of(stage_of(id)) != Backward::kFull)
-    return false;
+  if (backward_of(stage_of(id)) != Backward::kFull) return false;
   const Kind kind = task(id).kind;
   return kind == Kind::kWeightGradient || kind == Kind::kBackward;
 }
 
 int Program::dependencies(TaskId id) const {
   const int stage = stage_of(id);
-  int count = 1; // a root's input, the own F of a backward, the own I of a W
+  int count = 1;  // a root's input, the own F of a backward, the own I of a W
   if (slot_of(id) == Slot::kForward && !predecessors(stage).empty()) {
     count = static_cast<int>(predecessors(stage).size());
   }
-  if (slot_of(id) == Slot::kBackward)
-    count += static_cast<int>(successors(stage).size());
-  if (ordered_accumulation() && accumulates(id) && microbatch_of(id) > 0)
-    ++count;
+  if (slot_of(id) == Slot::kBackward) count += static_cast<int>(successors(stage).size());
+  if (ordered_accumulation() && accumulates(id) && microbatch_of(id) > 0) ++count;
   return count;
 }
 
 EdgeId Program::find_edge(Kind kind, int from, int to) const {
   for (std::size_t id = 0; id < edges_.size(); ++id) {
-    const Edge &edge = edges_[id];
-    if (edge.kind == kind && edge.from == from && edge.to == to)
-      return static_cast<EdgeId>(id);
+    const Edge& edge = edges_[id];
+    if (edge.kind == kind && edge.from == from && edge.to == to) return static_cast<EdgeId>(id);
   }
   return -1;
 }
 
-} // namespace rrfp
+}  // namespace rrfp
