@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace rrfp {
@@ -34,10 +35,23 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A name no other call uses: of the process, and of the call within it.
+// A name that no other call of this process uses. Left over by a process that
+// had the same number it may still be taken.
 std::string temporary_name(const std::string& path) {
   static std::atomic<std::uint64_t> calls{0};
   return path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(calls.fetch_add(1));
+}
+
+// Creates a new file beside `path` and says under which name; -1 on failure.
+int create_temporary(const std::string& path, mode_t mode, std::string& name) {
+  constexpr int kAttempts = 1000;
+  int file = -1;
+  for (int attempt = 0; attempt < kAttempts && file < 0; ++attempt) {
+    name = temporary_name(path);
+    file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file < 0 && errno != EEXIST) break;
+  }
+  return file;
 }
 
 Result<void> write_in_place(const std::string& path, std::string_view content) {
@@ -49,11 +63,8 @@ Result<void> write_in_place(const std::string& path, std::string_view content) {
   return result;
 }
 
-// Fills and flushes the temporary file; it is left behind on failure.
-Result<void> write_temporary(const std::string& path, const std::string& temporary,
-                             std::string_view content, mode_t mode) {
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (file < 0) return failed(path, "create a temporary file beside it");
+// Writes, flushes and closes.
+Result<void> fill(int file, const std::string& path, std::string_view content) {
   Result<void> result;
   if (!write_all(file, content)) {
     result = failed(path, "write");
@@ -64,35 +75,53 @@ Result<void> write_temporary(const std::string& path, const std::string& tempora
   return result;
 }
 
+// The new name itself survives a crash only once the folder is flushed. Not
+// every file system can; the content is whole either way.
+void flush_folder(const std::string& path) {
+  const int folder = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
+}
+
+// Where a link leads: the file behind it is replaced, not the link.
+std::string behind_links(const std::string& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
+  char* const real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string target = real;
+  std::free(real);
+  return target;
+}
+
 }  // namespace
 
 Result<void> write_file_atomically(const std::string& path, std::string_view content) {
+  // /dev/stdout may lead to a regular file that others are writing to as well.
+  if (path.starts_with("/dev/")) return write_in_place(path, content);
+  const std::string target = behind_links(path);
   struct stat status = {};
   mode_t mode = 0666;
-  if (::stat(path.c_str(), &status) == 0) {
+  if (::stat(target.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) {
-      errno = EISDIR;
-      return failed(path, "open");
+      return Error{path + ": cannot write: is a directory; a file is needed"};
     }
-    if (!S_ISREG(status.st_mode)) return write_in_place(path, content);
+    if (!S_ISREG(status.st_mode)) return write_in_place(target, content);
     mode = status.st_mode & 0777;
   }
-  const std::string temporary = temporary_name(path);
-  Result<void> result = write_temporary(path, temporary, content, mode);
-  if (result.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+  std::string temporary;
+  const int file = create_temporary(target, mode, temporary);
+  if (file < 0) return failed(path, "create a temporary file beside it");
+  Result<void> result = fill(file, path, content);
+  if (result.ok() && std::rename(temporary.c_str(), target.c_str()) != 0) {
     result = failed(path, "rename");
   }
   if (!result.ok()) {
     ::unlink(temporary.c_str());
     return result;
   }
-  // The new name itself survives a crash only once the folder is flushed. Not
-  // every file system can; the content is whole either way.
-  const int folder = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    ::fsync(folder);
-    ::close(folder);
-  }
+  flush_folder(target);
   return {};
 }
 

@@ -1,13 +1,6 @@
 #include "traces/json_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -145,26 +138,6 @@ class Builder {
   Error error_;
 };
 
-Error too_big(const std::string& file, std::size_t limit_bytes) {
-  return Error{file + ": larger than the limit of " + std::to_string(limit_bytes) +
-               " bytes; raise the limit to read it"};
-}
-
-// Closes the descriptor on every way out.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
-
 }  // namespace
 
 std::string json_pointer(const std::string& pointer, std::string_view token) {
@@ -182,30 +155,6 @@ std::string json_pointer(const std::string& pointer, std::string_view token) {
   return out;
 }
 
-Result<std::string> read_text_file(const std::string& path, std::size_t limit_bytes) {
-  const auto failed = [&path] { return Error{path + ": cannot read: " + std::strerror(errno)}; };
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return failed();
-  struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) return failed();
-  if (S_ISDIR(status.st_mode)) return Error{path + ": is a directory; a file is needed"};
-  const auto size = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
-  if (size > limit_bytes) return too_big(path, limit_bytes);
-
-  constexpr std::size_t kBlock = std::size_t{1} << 16;
-  std::string text;
-  text.reserve(size + 1);
-  std::vector<char> block(kBlock);
-  for (;;) {
-    const ssize_t got = ::read(file.get(), block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed();
-    if (got == 0) return text;
-    text.append(block.data(), static_cast<std::size_t>(got));
-    if (text.size() > limit_bytes) return too_big(path, limit_bytes);
-  }
-}
-
 Result<JsonDocument> read_json_file(const std::string& path, const JsonOptions& options) {
   Result<std::string> text = read_text_file(path, options.limit_bytes);
   if (!text.ok()) return text.error();
@@ -214,7 +163,7 @@ Result<JsonDocument> read_json_file(const std::string& path, const JsonOptions& 
 
 Result<JsonDocument> parse_json(std::string_view text, std::string file,
                                 const JsonOptions& options) {
-  if (text.size() > options.limit_bytes) return too_big(file, options.limit_bytes);
+  if (text.size() > options.limit_bytes) return file_too_big(file, options.limit_bytes);
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return Error{file + ": is empty; a JSON object is needed"};
   }

@@ -15,10 +15,10 @@
 
 #include "scheduler_core/result.h"
 #include "traces/json_value.h"
+#include "traces/text_file.h"
 
 namespace rrfp {
 
-inline constexpr std::size_t kDefaultFileLimitBytes = std::size_t{64} << 20;
 inline constexpr int kMaxJsonDepth = 64;
 
 struct JsonOptions {
@@ -32,10 +32,6 @@ struct JsonDocument {
   std::string file;
   JsonValue root;
 };
-
-/// The whole content of a file. The error says why it cannot be read, or that
-/// it is larger than `limit_bytes`. A pipe is read to its end.
-Result<std::string> read_text_file(const std::string& path, std::size_t limit_bytes);
 
 Result<JsonDocument> read_json_file(const std::string& path, const JsonOptions& options = {});
 

@@ -158,6 +158,13 @@ class Printer {
 
 }  // namespace
 
+JsonValue json_integers(std::span<const std::int64_t> numbers) {
+  JsonArray items;
+  items.reserve(numbers.size());
+  for (const std::int64_t number : numbers) items.emplace_back(number);
+  return JsonValue(std::move(items));
+}
+
 std::string to_text(const JsonValue& value, JsonLayout layout) {
   Printer printer(layout);
   printer.print(value, 0);

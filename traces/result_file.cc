@@ -12,13 +12,6 @@ namespace {
 
 constexpr int kMostMicrobatches = std::numeric_limits<int>::max();
 
-JsonValue numbers(std::span<const std::int64_t> list) {
-  JsonArray items;
-  items.reserve(list.size());
-  for (const std::int64_t number : list) items.emplace_back(number);
-  return JsonValue(std::move(items));
-}
-
 JsonValue tasks(std::span<const Task> list) {
   JsonArray items;
   items.reserve(list.size());
@@ -43,8 +36,8 @@ JsonValue idle_to_json(const IdleTimes& idle_ns) {
 JsonValue rank_to_json(const RankResult& rank) {
   JsonValue out{JsonObject()};
   out.add("order", tasks(rank.order));
-  out.add("start_ns", numbers(rank.start_ns));
-  out.add("end_ns", numbers(rank.end_ns));
+  out.add("start_ns", json_integers(rank.start_ns));
+  out.add("end_ns", json_integers(rank.end_ns));
   out.add("busy_ns", JsonValue(rank.busy_ns));
   out.add("peak_bytes", JsonValue(rank.peak_bytes));
   out.add("peak_inbox_bytes", JsonValue(rank.peak_inbox_bytes));
