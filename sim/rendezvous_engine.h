@@ -18,7 +18,7 @@
 #include "sim/idle_ledger.h"
 #include "sim/inbox.h"
 #include "sim/next_event_tree.h"
-#include "sim/prepared_case.h"
+#include "traces/prepared_case.h"
 #include "traces/simulation_result.h"
 
 namespace rrfp {

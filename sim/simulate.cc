@@ -1,8 +1,8 @@
 #include "sim/simulate.h"
 
 #include "sim/eager_engine.h"
-#include "sim/prepared_case.h"
 #include "sim/rendezvous_engine.h"
+#include "traces/prepared_case.h"
 
 namespace rrfp {
 

@@ -17,7 +17,10 @@ ALLOWED = {
     "scheduler_core": ({"scheduler_core"}, set()),
     "traces": ({"scheduler_core", "traces"}, {"system", "json", "boost", "sqlite"}),
     "sim": ({"scheduler_core", "traces", "sim"}, {"system"}),
-    "executor": ({"scheduler_core", "traces", "executor"}, {"system", "eigen", "mpi", "cuda"}),
+    "executor": (
+        {"scheduler_core", "traces", "executor"},
+        {"system", "boost", "eigen", "mpi", "cuda"},
+    ),
     "experiments": (
         {"scheduler_core", "traces", "sim", "executor", "experiments"},
         {"system", "json", "boost", "sqlite", "eigen"},

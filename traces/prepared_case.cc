@@ -1,4 +1,4 @@
-#include "sim/prepared_case.h"
+#include "traces/prepared_case.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,0 +1,77 @@
+// A case made ready to run: arranged, its hint spelled out, fused backwards
+// given their length, and every time an engine needs looked up by a dense
+// index. Checks whatever a case can have wrong that its reader cannot see.
+//
+// Tables are by TaskId, or by message: [EdgeId * microbatches + microbatch].
+// Thread safety: immutable after create(); share freely.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "scheduler_core/rank_scheduler.h"
+#include "scheduler_core/schedule.h"
+#include "traces/case.h"
+
+namespace rrfp {
+
+class PreparedCase {
+ public:
+  /// On the heap, since schedulers point into it.
+  static Result<std::unique_ptr<const PreparedCase>> create(const Case& input);
+
+  const Case& input() const { return case_; }  ///< as arranged
+  const Program& program() const { return program_; }
+  const Schedule& schedule() const { return schedule_; }
+  /// The given index at each position; empty where that is the given order.
+  const std::vector<int>& arrangement() const { return arrangement_; }
+
+  const std::vector<std::int64_t>& duration_ns() const { return duration_ns_; }
+  const std::vector<std::int64_t>& message_bytes() const { return message_bytes_; }
+  /// How long a message keeps its link busy; empty: no time.
+  const std::vector<std::int64_t>& busy_ns() const { return busy_ns_; }
+  /// From the end of the transmission to the arrival for the group.
+  const std::vector<std::int64_t>& group_latency_ns() const { return group_latency_ns_; }
+  /// The same to the last lane, without votes.
+  const std::vector<std::int64_t>& slowest_latency_ns() const { return slowest_latency_ns_; }
+  /// Latency of one lane. REQUIRES: 0 <= lane < lanes.
+  std::int64_t lane_latency_ns(EdgeId edge, int lane, int microbatch) const;
+
+  /// Vote and announcement cost nothing with one lane, or in rendezvous mode.
+  std::int64_t vote_ns() const { return vote_ns_; }
+  std::int64_t start_delay_ns() const { return start_delay_ns_; }
+  bool leader_decides_alone() const {
+    return case_.tensor_parallel.lanes > 1 &&
+           case_.tensor_parallel.coordination == Coordination::kLeader;
+  }
+
+  /// What a rank's scheduler is told. Its spans point into this object.
+  RankSchedulerConfig scheduler_config(int rank) const;
+
+ private:
+  PreparedCase(Case input, std::vector<int> arrangement);
+  Result<void> prepare();
+  Result<void> check_budgets() const;
+  void build_messages();
+  std::vector<std::int64_t> with_fused(const std::vector<std::int64_t>& by_task) const;
+
+  Case case_;
+  std::vector<int> arrangement_;
+  Program program_;  // with fused backwards
+  Schedule schedule_;
+  std::vector<std::int64_t> duration_ns_;
+  std::vector<std::int64_t> expected_ns_;
+  std::vector<std::int64_t> message_bytes_;
+  std::vector<std::int64_t> busy_ns_;
+  std::vector<std::int64_t> group_latency_ns_;
+  std::vector<std::int64_t> slowest_latency_ns_;
+  std::vector<std::int64_t> expected_transfer_ns_;
+  std::int64_t vote_ns_ = 0;
+  std::int64_t start_delay_ns_ = 0;
+};
+
+/// `input` with its microbatches renumbered as its policy asks, and the given
+/// index at each position (empty where nothing changes).
+std::pair<Case, std::vector<int>> arranged(const Case& input);
+
+}  // namespace rrfp
