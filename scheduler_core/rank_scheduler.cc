@@ -287,6 +287,19 @@ int RankScheduler::first_undecided() const {
   return position;
 }
 
+std::size_t RankScheduler::ready(std::span<TaskId> to) const {
+  std::size_t count = 0;
+  int from = 0;
+  while (count < to.size()) {
+    int position = ready_.next(from);
+    for (const GatedForwards& gate : gates_) position = std::min(position, gate.ready.next(from));
+    if (position == PositionSet::kNone) break;
+    to[count++] = task_at(position);
+    from = position + 1;
+  }
+  return count;
+}
+
 // Positions below the result are inside the window.
 int RankScheduler::window_end() {
   if (config_.window == kNoWindow) return PositionSet::kNone;

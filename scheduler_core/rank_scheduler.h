@@ -123,6 +123,10 @@ class RankScheduler {
   /// The lowest hint position not yet decided; size() where there is none.
   int first_undecided() const;
   TaskId task_at(int position) const { return tasks_[static_cast<std::size_t>(position)].id; }
+  /// The candidates of a decision: what is ready, admissible or not, inside the
+  /// window or not, in hint order, as many as fit in `to`. Returns how many it
+  /// wrote.
+  std::size_t ready(std::span<TaskId> to) const;
   const Admission& admission() const { return admission_; }
   /// Calls of decide() since construction.
   std::uint64_t decisions() const { return decisions_; }
