@@ -1,13 +1,12 @@
-#include <cstdio>
-#include <string_view>
+#include <iostream>
+#include <string>
+#include <vector>
 
-#include "experiments/version.h"
+#include "experiments/commands.h"
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "--version") {
-    std::printf("rrfp %s\n", rrfp::version_text());
-    return 0;
-  }
-  std::fprintf(stderr, "rrfp: usage: rrfp --version\n");
-  return 2;
+  std::ios::sync_with_stdio(false);
+  rrfp::Terminal terminal{std::cin, std::cout, std::cerr};
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  return static_cast<int>(rrfp::run_program(arguments, terminal));
 }

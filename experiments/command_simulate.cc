@@ -1,0 +1,165 @@
+// rrfp simulate: runs one case, or one iteration of a scenario, in virtual time.
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+#include "experiments/blocked_report.h"
+#include "experiments/command.h"
+#include "experiments/input_file.h"
+#include "experiments/result_report.h"
+#include "experiments/timeline.h"
+#include "sim/simulate.h"
+#include "traces/atomic_file.h"
+#include "traces/case_file.h"
+#include "traces/case_words.h"
+#include "traces/result_file.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::array kOptions = {
+    OptionRow{"json", "", "print the result as rrfp.result/1 instead of tables"},
+    OptionRow{"trace", "FILE", "also write a timeline for Perfetto (ui.perfetto.dev) or Chrome"},
+    OptionRow{"network", "MODE,...",
+              "eager, rendezvous or launch-queue instead of the file's; several are compared"},
+    kFileLimitRow,
+};
+
+// A case under the network mode that the command line asks for.
+struct Variant {
+  Case given;
+  bool window_forced = false;
+};
+
+Result<std::vector<NetworkMode>> modes_of(const Options& options, NetworkMode otherwise) {
+  const Result<std::vector<std::string>> words = options.list("network");
+  if (!words.ok()) return words.error();
+  if (words->empty()) return std::vector<NetworkMode>{otherwise};
+  std::vector<std::string_view> allowed;
+  for (const Choice<NetworkMode>& mode : kModes) allowed.push_back(mode.word);
+  std::vector<NetworkMode> modes;
+  for (const std::string& word : *words) {
+    const auto found = std::find(allowed.begin(), allowed.end(), word);
+    if (found == allowed.end()) return not_one_of("--network", word, allowed);
+    modes.push_back(kModes[found - allowed.begin()].value);
+  }
+  return modes;
+}
+
+// A mode that the command line asks for brings the window that it needs.
+Variant with_mode(const Case& given, NetworkMode mode) {
+  Variant variant{given, false};
+  if (mode == given.network.mode) return variant;
+  variant.given.network.mode = mode;
+  if (mode != NetworkMode::kEager && given.policy.window != 1) {
+    variant.given.policy.window = 1;
+    variant.given.policy.anticipation.reset();
+    variant.window_forced = true;
+  }
+  return variant;
+}
+
+std::string window_note(const Variant& variant) {
+  return "note: " + std::string(mode_name(variant.given.network.mode)) +
+         " runs a pre-committed order, so the hint is run as a fixed order (window 1)\n";
+}
+
+Result<void> write_trace(const std::string& path, const Case& given,
+                         const SimulationResult& result) {
+  const Result<std::string> text = timeline(given, result);
+  if (!text.ok()) return text.error();
+  return write_file_atomically(path, *text);
+}
+
+// What is wrong with a case that its reader cannot see has no file in it.
+Error in_file(const std::string& file, const Error& error) {
+  return Error{file + ": " + error.message};
+}
+
+Result<ExitStatus> simulate_one(const std::string& file, const Variant& variant,
+                                const Options& options, Terminal& terminal) {
+  SimulateOptions detail;
+  detail.messages = options.text("trace").has_value();
+  const Result<SimulationResult> result = simulate(variant.given, detail);
+  if (!result.ok()) return in_file(file, result.error());
+  if (const std::optional<std::string> path = options.text("trace")) {
+    const Result<void> written = write_trace(*path, variant.given, *result);
+    if (!written.ok()) return written.error();
+  }
+  const bool json = options.flag("json");
+  if (variant.window_forced) (json ? terminal.err : terminal.out) << window_note(variant);
+  if (json) {
+    terminal.out << to_text(result_to_json(*result), JsonLayout::kCompact) << "\n";
+  } else {
+    terminal.out << describe_case(variant.given) << "\n" << describe_result(*result);
+    if (!result->completed) terminal.out << "\n" << describe_blocked(variant.given, *result);
+  }
+  return result->completed ? ExitStatus::kDone : ExitStatus::kBlocked;
+}
+
+Result<ExitStatus> simulate_several(const std::string& file, const std::vector<Variant>& variants,
+                                    Terminal& terminal) {
+  std::vector<ModeRun> runs;
+  std::string notes;
+  std::string blocked;
+  for (const Variant& variant : variants) {
+    Result<SimulationResult> result = simulate(variant.given);
+    if (!result.ok()) return in_file(file, result.error());
+    if (variant.window_forced) notes += window_note(variant);
+    const NetworkMode mode = variant.given.network.mode;
+    if (!result->completed) {
+      blocked +=
+          "\n" + std::string(mode_name(mode)) + ": " + describe_blocked(variant.given, *result);
+    }
+    runs.push_back({mode, variant.given.policy.window, std::move(result).value()});
+  }
+  terminal.out << describe_case(variants.front().given) << "\n"
+               << compare_modes(runs) << notes << blocked;
+  return blocked.empty() ? ExitStatus::kDone : ExitStatus::kBlocked;
+}
+
+Result<Case> load(const std::string& path, const Options& options) {
+  const Result<std::size_t> limit = file_limit(options);
+  if (!limit.ok()) return limit.error();
+  constexpr std::array kSchemas = {kCaseSchema};
+  const Result<InputFile> input = read_input(path, *limit, kSchemas);
+  if (!input.ok()) return input.error();
+  return read_case(input->document);
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  const Result<std::string> path = options.operand("FILE (a case or a scenario)");
+  if (!path.ok()) return path.error();
+  const Result<Case> given = load(*path, options);
+  if (!given.ok()) return given.error();
+  const Result<std::vector<NetworkMode>> modes = modes_of(options, given->network.mode);
+  if (!modes.ok()) return modes.error();
+  std::vector<Variant> variants;
+  for (const NetworkMode mode : *modes) variants.push_back(with_mode(*given, mode));
+  const std::string file = *path == "-" ? "standard input" : *path;
+  if (variants.size() == 1) return simulate_one(file, variants.front(), options, terminal);
+  for (const std::string_view single : {"json", "trace"}) {
+    if (!options.flag(single)) continue;
+    return Error{"--" + std::string(single) + " takes one run; found " +
+                 std::to_string(variants.size()) + " modes in --network"};
+  }
+  return simulate_several(file, variants, terminal);
+}
+
+}  // namespace
+
+extern const Command kSimulateCommand;
+const Command kSimulateCommand = {
+    "simulate",
+    "runs a case in virtual time and says what each rank did",
+    "FILE",
+    "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1); - is standard input.\n"
+    "A run that blocks is reported with what waits for what, and ends with status 3.",
+    "rrfp simulate tests/cases/three-chunks.json --trace /tmp/three-chunks.trace.json",
+    kOptions,
+    1,
+    run,
+};
+
+}  // namespace rrfp

@@ -1,0 +1,119 @@
+#include "experiments/commands.h"
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+#include "experiments/text_list.h"
+#include "experiments/version.h"
+#include "scheduler_core/nearest.h"
+
+namespace rrfp {
+
+// Each stands in command_<name>.cc.
+extern const Command kSimulateCommand;
+extern const Command kScheduleCommand;
+
+namespace {
+
+constexpr std::array kCommands = {
+    &kSimulateCommand,
+    &kScheduleCommand,
+};
+
+std::string overview() {
+  std::string text =
+      "rrfp: simulates and compares schedules of pipeline-parallel training\n\n"
+      "usage: rrfp COMMAND [argument...]\n\ncommands:\n";
+  std::size_t width = 0;
+  for (const Command* command : kCommands) width = std::max(width, command->name.size());
+  for (const Command* command : kCommands) {
+    std::string line = "  " + std::string(command->name);
+    line.append(width + 4 - line.size(), ' ');
+    text += line + std::string(command->summary) + "\n";
+  }
+  return text +
+         "\n`rrfp COMMAND --help` says more, with an example. `rrfp --version` prints the "
+         "version.\nExit status: 0; 2 wrong usage or input; 3 a run that blocked.\n";
+}
+
+std::string help_of(const Command& command) {
+  std::string text = "rrfp " + std::string(command.name) + ": " + std::string(command.summary) +
+                     "\n\nusage: rrfp " + std::string(command.name) +
+                     (command.operands.empty() ? "" : " " + std::string(command.operands)) +
+                     " [option...]\n\noptions:\n" + describe_options(command.options);
+  if (!command.details.empty()) text += "\n" + std::string(command.details) + "\n";
+  return text + "\nexample:\n  " + std::string(command.example) + "\n";
+}
+
+Error unknown_command(const std::string& found) {
+  std::vector<std::string_view> known;
+  for (const Command* command : kCommands) known.push_back(command->name);
+  std::string list;
+  for (const std::string_view name : known) add_to_list(list, name);
+  return Error{"unknown command " + in_quotes(found) + "; did you mean " +
+               in_quotes(nearest(found, known)) + "? Allowed: " + list};
+}
+
+bool asks_for_help(std::span<const std::string> arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument == "--") return false;
+    if (argument == "--help" || argument == "-h") return true;
+  }
+  return false;
+}
+
+Result<ExitStatus> run_command(const Command& command, const std::vector<std::string>& arguments,
+                               Terminal& terminal) {
+  if (asks_for_help(arguments)) {
+    terminal.out << help_of(command);
+    return ExitStatus::kDone;
+  }
+  const Result<Options> options = Options::parse(command.options, command.max_operands, arguments);
+  if (!options.ok()) return options.error();
+  return command.run(*options, terminal);
+}
+
+Result<ExitStatus> run_table(const std::vector<std::string>& arguments, Terminal& terminal,
+                             std::string& prefix) {
+  if (arguments.empty()) return Error{"a command is missing; `rrfp --help` lists them"};
+  const std::string& first = arguments.front();
+  if (first == "--help" || first == "-h" || first == "help") {
+    terminal.out << overview();
+    return ExitStatus::kDone;
+  }
+  if (first == "--version") {
+    terminal.out << "rrfp " << version_text() << "\n";
+    return ExitStatus::kDone;
+  }
+  for (const Command* command : kCommands) {
+    if (command->name != first) continue;
+    prefix += " " + first;
+    return run_command(*command, {arguments.begin() + 1, arguments.end()}, terminal);
+  }
+  if (first.starts_with("-")) {
+    return Error{"unknown option " + in_quotes(first) + "; allowed before a command: --help, " +
+                 "--version"};
+  }
+  return unknown_command(first);
+}
+
+}  // namespace
+
+std::span<const Command* const> command_table() { return kCommands; }
+
+ExitStatus run_program(const std::vector<std::string>& arguments, Terminal& terminal) {
+  std::string prefix = "rrfp";
+  const Result<ExitStatus> status = run_table(arguments, terminal, prefix);
+  if (!status.ok()) {
+    terminal.err << prefix << ": " << status.error().message << "\n";
+    return ExitStatus::kWrong;
+  }
+  if (!terminal.out.flush()) {
+    terminal.err << prefix << ": cannot write standard output\n";
+    return ExitStatus::kWrong;
+  }
+  return *status;
+}
+
+}  // namespace rrfp

@@ -1,0 +1,66 @@
+#include "experiments/quantities.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace rrfp {
+
+namespace {
+
+__extension__ using Wide = __int128;
+
+template <std::size_t kCount>
+Unit largest_unit(const std::array<Unit, kCount>& units, std::int64_t largest) {
+  Unit chosen = units.front();
+  for (const Unit& unit : units) {
+    if (largest / 10 >= unit.size) chosen = unit;
+  }
+  return chosen;
+}
+
+// numerator / denominator with `decimals` digits, rounded half up.
+std::string ratio(Wide numerator, Wide denominator, int decimals) {
+  Wide scale = 1;
+  for (int i = 0; i < decimals; ++i) scale *= 10;
+  const Wide rounded = (2 * numerator * scale + denominator) / (2 * denominator);
+  std::string text = std::to_string(static_cast<std::int64_t>(rounded / scale));
+  if (decimals == 0) return text;
+  const std::string digits = std::to_string(static_cast<std::int64_t>(rounded % scale));
+  text += ".";
+  text.append(static_cast<std::size_t>(decimals) - digits.size(), '0');
+  return text + digits;
+}
+
+}  // namespace
+
+Unit time_unit(std::int64_t largest_ns) {
+  constexpr std::array<Unit, 4> kUnits = {
+      {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
+  return largest_unit(kUnits, largest_ns);
+}
+
+Unit byte_unit(std::int64_t largest_bytes) {
+  constexpr std::array<Unit, 4> kUnits = {{{"B", 1},
+                                           {"KiB", std::int64_t{1} << 10},
+                                           {"MiB", std::int64_t{1} << 20},
+                                           {"GiB", std::int64_t{1} << 30}}};
+  return largest_unit(kUnits, largest_bytes);
+}
+
+std::string in_unit(std::int64_t value, const Unit& unit) {
+  return ratio(value, unit.size, unit.size == 1 ? 0 : 3);
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  if (whole <= 0) return "-";
+  return ratio(Wide{part} * 100, whole, 1) + " %";
+}
+
+std::string fixed(double value, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+}  // namespace rrfp
