@@ -17,6 +17,7 @@
 
 #include "scheduler_core/result.h"
 #include "traces/case.h"
+#include "traces/json_cursor.h"
 #include "traces/json_reader.h"
 #include "traces/json_writer.h"
 
@@ -32,6 +33,10 @@ Result<Case> read_case(const JsonDocument& document);
 
 /// Everything that is not the default, in the order of the format.
 JsonValue case_to_json(const Case& given);
+
+/// The "pipeline" object of a case, which other files hold too.
+ProgramSpec read_pipeline(const JsonCursor& in);
+JsonValue pipeline_to_json(const Program& program);
 
 Result<void> write_case_file(const std::string& path, const Case& given,
                              JsonLayout layout = JsonLayout::kReadable);

@@ -12,14 +12,9 @@
 
 namespace rrfp {
 
-namespace {
-
-constexpr int kMostRanks = 1 << 20;
-constexpr int kMostLanes = 1 << 12;
-constexpr std::int64_t kMostLatencies = std::int64_t{1} << 27;
-
 ProgramSpec read_pipeline(const JsonCursor& in) {
   in.only_keys({"ranks", "microbatches", "split_backward", "ordered_accumulation", "stages"});
+  constexpr int kMostRanks = 1 << 20;
   ProgramSpec spec;
   spec.ranks = in.at("ranks").small_integer(1, kMostRanks);
   spec.microbatches = in.at("microbatches").small_integer(1, std::numeric_limits<int>::max());
@@ -46,6 +41,11 @@ ProgramSpec read_pipeline(const JsonCursor& in) {
   }
   return spec;
 }
+
+namespace {
+
+constexpr int kMostLanes = 1 << 12;
+constexpr std::int64_t kMostLatencies = std::int64_t{1} << 27;
 
 // A table by TaskId from one table [stage][microbatch] per key.
 std::vector<std::int64_t> read_tasks(const JsonCursor& in, const Program& program,

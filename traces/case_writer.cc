@@ -7,21 +7,6 @@
 
 namespace rrfp {
 
-namespace {
-
-// [rows][columns]; `list` may be longer.
-JsonValue table(std::span<const std::int64_t> list, std::size_t rows, std::size_t columns) {
-  JsonArray items;
-  for (std::size_t row = 0; row < rows; ++row) {
-    items.push_back(json_integers(list.subspan(row * columns, columns)));
-  }
-  return JsonValue(std::move(items));
-}
-
-void add_unless(JsonValue& out, std::string_view key, std::int64_t value, std::int64_t absent) {
-  if (value != absent) out.add(key, JsonValue(value));
-}
-
 JsonValue pipeline_to_json(const Program& program) {
   JsonArray stages;
   for (const StageSpec& spec : program.spec().stages) {
@@ -41,6 +26,21 @@ JsonValue pipeline_to_json(const Program& program) {
   out.add("ordered_accumulation", JsonValue(program.ordered_accumulation()));
   out.add("stages", JsonValue(std::move(stages)));
   return out;
+}
+
+namespace {
+
+// [rows][columns]; `list` may be longer.
+JsonValue table(std::span<const std::int64_t> list, std::size_t rows, std::size_t columns) {
+  JsonArray items;
+  for (std::size_t row = 0; row < rows; ++row) {
+    items.push_back(json_integers(list.subspan(row * columns, columns)));
+  }
+  return JsonValue(std::move(items));
+}
+
+void add_unless(JsonValue& out, std::string_view key, std::int64_t value, std::int64_t absent) {
+  if (value != absent) out.add(key, JsonValue(value));
 }
 
 JsonValue tasks_to_json(const std::vector<std::int64_t>& by_task, const Program& program,

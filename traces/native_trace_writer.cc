@@ -1,0 +1,219 @@
+#include "traces/native_trace_writer.h"
+
+#include <unistd.h>
+
+#include <boost/iostreams/filter/gzip.hpp>
+#include <boost/iostreams/filter/zstd.hpp>
+#include <boost/iostreams/filtering_streambuf.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <utility>
+
+#include "traces/case_file.h"
+#include "traces/json_writer.h"
+#include "traces/native_trace_columns.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::size_t kFlushBytes = std::size_t{256} << 10;
+
+void append(std::string& out, std::int64_t number) {
+  char digits[24];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number);
+  out += ',';
+  out.append(digits, end);
+}
+
+void append(std::string& out, std::string_view text) {
+  out += ',';
+  out += to_text(JsonValue(text), JsonLayout::kCompact);
+}
+
+void append(std::string& out, Kind kind) {
+  out += ",\"";
+  out += letter(kind);
+  out += '"';
+}
+
+JsonValue header_to_json(const TraceHeader& header) {
+  JsonValue out{JsonObject{}};
+  out.add("schema", JsonValue(kTraceSchema));
+  out.add("name", JsonValue(header.name));
+  out.add("unit", JsonValue("ns"));
+  out.add("origin", JsonValue(header.origin));
+  out.add("replicas", JsonValue(header.replicas));
+  out.add("lanes", JsonValue(header.lanes));
+  out.add("pipeline", pipeline_to_json(header.program));
+  JsonArray clocks;
+  for (const ProcessClock& clock : header.clocks) {
+    JsonValue entry{JsonObject{}};
+    entry.add("process", JsonValue(clock.process));
+    entry.add("offset_ns", JsonValue(clock.offset_ns));
+    entry.add("drift_ppb", JsonValue(clock.drift_ppb));
+    entry.add("error_ns", JsonValue(clock.error_ns));
+    clocks.push_back(std::move(entry));
+  }
+  if (!clocks.empty()) out.add("clocks", JsonValue(std::move(clocks)));
+  JsonValue versions{JsonObject{}};
+  for (const auto& [program, version] : header.versions) {
+    if (versions.find(program) == nullptr) versions.add(program, JsonValue(version));
+  }
+  if (!header.versions.empty()) out.add("versions", std::move(versions));
+  JsonValue columns{JsonObject{}};
+  for (const TraceRecordType& type : kTraceRecordTypes) {
+    JsonArray names;
+    for (const TraceColumn& column : type.columns) names.push_back(JsonValue(column.name));
+    columns.add(type.word, JsonValue(std::move(names)));
+  }
+  out.add("columns", std::move(columns));
+  return out;
+}
+
+bool ends_with(const std::string& path, std::string_view suffix) {
+  return path.size() >= suffix.size() &&
+         path.compare(path.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+}  // namespace
+
+struct NativeTraceWriter::State {
+  std::string path;
+  std::string temporary;
+  std::ofstream file;
+  boost::iostreams::filtering_streambuf<boost::iostreams::output> chain;
+  std::string buffer;
+  std::int64_t records = 0;
+  std::string failure;  ///< of the first write that failed
+  bool named = false;
+
+  ~State() {
+    try {
+      chain.reset();
+    } catch (const std::exception&) {
+      // The file is thrown away.
+    }
+    file.close();
+    if (!named && !temporary.empty()) std::remove(temporary.c_str());
+  }
+
+  void flush(std::size_t at_least) {
+    if (buffer.size() < at_least || buffer.empty()) return;
+    try {
+      const auto size = static_cast<std::streamsize>(buffer.size());
+      if (failure.empty() && (chain.sputn(buffer.data(), size) != size || !file)) {
+        failure = std::strerror(errno);
+      }
+    } catch (const std::exception& failed) {
+      if (failure.empty()) failure = failed.what();
+    }
+    buffer.clear();
+  }
+  void end_record() {
+    buffer += "]\n";
+    ++records;
+    flush(kFlushBytes);
+  }
+};
+
+Result<NativeTraceWriter> NativeTraceWriter::create(const std::string& path,
+                                                    const TraceHeader& header) {
+  auto state = std::make_unique<State>();
+  state->path = path;
+  const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
+  state->file.open(temporary, std::ios::binary | std::ios::trunc);
+  if (!state->file) return Error{path + ": cannot write: " + std::strerror(errno)};
+  state->temporary = temporary;
+  if (ends_with(path, ".gz")) state->chain.push(boost::iostreams::gzip_compressor());
+  if (ends_with(path, ".zst")) state->chain.push(boost::iostreams::zstd_compressor());
+  state->chain.push(state->file);
+  state->buffer = to_text(header_to_json(header), JsonLayout::kCompact) + "\n";
+  return NativeTraceWriter(std::move(state));
+}
+
+void NativeTraceWriter::add(const TraceTask& task) {
+  std::string& out = state_->buffer;
+  out += "[\"task\"";
+  append(out, task.iteration);
+  append(out, task.replica);
+  append(out, task.rank);
+  append(out, task.lane);
+  append(out, task.task.stage);
+  append(out, task.task.microbatch);
+  append(out, task.task.kind);
+  append(out, task.ready_ns);
+  append(out, task.decided_ns);
+  append(out, task.start_ns);
+  append(out, task.end_ns);
+  state_->end_record();
+}
+
+void NativeTraceWriter::add(const TraceMessage& message) {
+  std::string& out = state_->buffer;
+  out += "[\"message\"";
+  append(out, message.iteration);
+  append(out, message.replica);
+  append(out, message.lane);
+  append(out, message.kind);
+  append(out, message.from_stage);
+  append(out, message.to_stage);
+  append(out, message.microbatch);
+  append(out, message.bytes);
+  append(out, message.sequence);
+  for (const MessageTimes& times : {message.send, message.receive}) {
+    append(out, times.post_ns);
+    append(out, times.match_ns);
+    append(out, times.done_ns);
+  }
+  state_->end_record();
+}
+
+void NativeTraceWriter::add(const TraceSpan& span) {
+  std::string& out = state_->buffer;
+  out += "[\"span\"";
+  append(out, span.iteration);
+  append(out, span.replica);
+  append(out, span.rank);
+  append(out, span.lane);
+  append(out, std::string_view(span.name));
+  append(out, std::string_view(span.group));
+  append(out, span.start_ns);
+  append(out, span.end_ns);
+  state_->end_record();
+}
+
+void NativeTraceWriter::add(const TraceRecord& record) {
+  std::visit([this](const auto& held) { add(held); }, record);
+}
+
+Result<void> NativeTraceWriter::finish() {
+  State& state = *state_;
+  state.buffer += "[\"end\"," + std::to_string(state.records) + "]\n";
+  state.flush(0);
+  try {
+    state.chain.reset();  // flushes what the compressor holds
+  } catch (const std::exception& failed) {
+    if (state.failure.empty()) state.failure = failed.what();
+  }
+  state.file.flush();
+  if (!state.file && state.failure.empty()) state.failure = std::strerror(errno);
+  state.file.close();
+  if (!state.failure.empty()) return Error{state.path + ": cannot write: " + state.failure};
+  if (std::rename(state.temporary.c_str(), state.path.c_str()) != 0) {
+    return Error{state.path + ": cannot rename " + state.temporary + ": " + std::strerror(errno)};
+  }
+  state.named = true;
+  return {};
+}
+
+NativeTraceWriter::NativeTraceWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+NativeTraceWriter::NativeTraceWriter(NativeTraceWriter&&) noexcept = default;
+NativeTraceWriter& NativeTraceWriter::operator=(NativeTraceWriter&&) noexcept = default;
+NativeTraceWriter::~NativeTraceWriter() = default;
+
+}  // namespace rrfp
