@@ -1,7 +1,7 @@
 // Goal: `rrfp schedule` prints, checks and converts schedules, and a round
 // trip through torch's file changes nothing.
-#include "run_for_tests.h"
 #include "scheduler_core/schedule.h"
+#include "tests/experiments/run_for_tests.h"
 
 namespace rrfp {
 namespace {

@@ -2,7 +2,7 @@
 // programs, and says what waits for what where it blocks.
 #include <algorithm>
 
-#include "run_for_tests.h"
+#include "tests/experiments/run_for_tests.h"
 #include "traces/json_reader.h"
 
 namespace rrfp {
