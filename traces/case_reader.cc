@@ -8,6 +8,7 @@
 #include "traces/case_file.h"
 #include "traces/case_words.h"
 #include "traces/json_cursor.h"
+#include "traces/pipeline_file.h"
 #include "traces/policy_file.h"
 
 namespace rrfp {
@@ -20,25 +21,7 @@ ProgramSpec read_pipeline(const JsonCursor& in) {
   spec.microbatches = in.at("microbatches").small_integer(1, std::numeric_limits<int>::max());
   spec.split_backward = in.boolean_or("split_backward", false);
   spec.ordered_accumulation = in.boolean_or("ordered_accumulation", false);
-  for (const JsonCursor& entry : in.at("stages").items()) {
-    if (!in.ok()) break;
-    const int number = static_cast<int>(spec.stages.size());
-    entry.only_keys({"rank", "predecessors", "backward"});
-    StageSpec stage;
-    stage.rank = entry.at("rank").small_integer(0, spec.ranks - 1);
-    if (const auto list = entry.find("predecessors")) {
-      for (const JsonCursor& before : list->items()) {
-        if (number == 0) before.expected("nothing: stage 0 has no predecessors");
-        stage.predecessors.push_back(before.small_integer(0, std::max(number - 1, 0)));
-      }
-    } else if (number > 0) {
-      stage.predecessors.push_back(number - 1);
-    }
-    if (const auto backward = entry.find("backward")) {
-      stage.backward = backward->choice(kBackwards);
-    }
-    spec.stages.push_back(std::move(stage));
-  }
+  spec.stages = read_stages(in.at("stages"), spec.ranks);
   return spec;
 }
 

@@ -3,28 +3,18 @@
 #include "traces/atomic_file.h"
 #include "traces/case_file.h"
 #include "traces/case_words.h"
+#include "traces/pipeline_file.h"
 #include "traces/policy_file.h"
 
 namespace rrfp {
 
 JsonValue pipeline_to_json(const Program& program) {
-  JsonArray stages;
-  for (const StageSpec& spec : program.spec().stages) {
-    JsonValue stage{JsonObject()};
-    stage.add("rank", JsonValue(spec.rank));
-    JsonArray before;
-    for (const int predecessor : spec.predecessors) before.emplace_back(predecessor);
-    stage.add("predecessors", JsonValue(std::move(before)));
-    if (spec.backward != Backward::kFull)
-      stage.add("backward", JsonValue(to_word(kBackwards, spec.backward)));
-    stages.push_back(std::move(stage));
-  }
   JsonValue out{JsonObject()};
   out.add("ranks", JsonValue(program.ranks()));
   out.add("microbatches", JsonValue(program.microbatches()));
   out.add("split_backward", JsonValue(program.split_backward()));
   out.add("ordered_accumulation", JsonValue(program.ordered_accumulation()));
-  out.add("stages", JsonValue(std::move(stages)));
+  out.add("stages", stages_to_json(program.spec().stages));
   return out;
 }
 

@@ -1,0 +1,124 @@
+// A scenario: what a person writes to compare policies. Where a case spells
+// out one replica of one iteration, a scenario gives shapes, means and models
+// of what varies, and a list of policies that all meet the same draws.
+//
+// Everything is in base units (ns, bytes, bytes per second) and every default
+// is explicit. Thread safety: a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduler_core/policy.h"
+#include "scheduler_core/program.h"
+#include "traces/case.h"
+#include "traces/quantity.h"
+
+namespace rrfp {
+
+/// Over what one draw is shared.
+enum class ComputeScope : std::uint8_t {
+  kOperation,   ///< each F, B, I and W of each stage and microbatch
+  kMicrobatch,  ///< one factor for all tasks of a microbatch
+  kRank,        ///< one factor for all tasks of a rank in an iteration
+};
+
+/// Durations times a lognormal factor of mean 1.
+struct LognormalCompute {
+  ComputeScope scope = ComputeScope::kOperation;
+  double cv = 0;       ///< standard deviation over mean
+  bool known = false;  ///< known beforehand: it is in expected_ns
+
+  friend bool operator==(const LognormalCompute&, const LognormalCompute&) = default;
+};
+
+/// Each message's latency times a lognormal factor of mean 1.
+struct LognormalLatency {
+  double cv = 0;
+
+  friend bool operator==(const LognormalLatency&, const LognormalLatency&) = default;
+};
+
+/// Now and then a message takes longer.
+struct LatencySpikes {
+  double probability = 0;
+  std::int64_t extra_ns = 0;
+
+  friend bool operator==(const LatencySpikes&, const LatencySpikes&) = default;
+};
+
+/// One entry of "variability". Adding a model adds an alternative here, a row
+/// to the reader and the writer, and a branch to the resolver.
+using VariabilityModel = std::variant<LognormalCompute, LognormalLatency, LatencySpikes>;
+
+/// How much memory a rank may use.
+struct Budget {
+  /// In bytes, by rank, null: no limit; or in activations, by rank; or the
+  /// peak of a schedule, by its name. All empty: no limits.
+  std::vector<std::optional<std::int64_t>> bytes;
+  std::vector<std::int64_t> activations;
+  std::string like;
+
+  friend bool operator==(const Budget&, const Budget&) = default;
+};
+
+struct ScenarioNetwork {
+  NetworkMode mode = NetworkMode::kEager;
+  std::int64_t bytes_per_second = 0;
+  std::int64_t latency_ns = 0;
+  std::int64_t notice_ns = 0;
+  StageTable activation_bytes;  ///< of the message that a stage sends forward
+  StageTable gradient_bytes;    ///< of the message that a stage sends back
+  std::int64_t message_ns = 0;
+  std::vector<LinkDelay> link_delays;
+
+  friend bool operator==(const ScenarioNetwork&, const ScenarioNetwork&) = default;
+};
+
+struct DataParallel {
+  int replicas = 1;
+  StageTable gradient_sync_ns;  ///< by stage
+  std::int64_t optimizer_ns = 0;
+
+  friend bool operator==(const DataParallel&, const DataParallel&) = default;
+};
+
+struct ScenarioMemory {
+  StageTable activation_bytes{StageTable::Shape::kUniform, {1}, 0};
+  double weight_stash_fraction = 1;  ///< of the activation, kept from I to W
+  Budget budget;
+
+  friend bool operator==(const ScenarioMemory&, const ScenarioMemory&) = default;
+};
+
+struct ScenarioPolicy {
+  std::string name;
+  Policy policy;
+  std::optional<Budget> budget;     ///< instead of the scenario's
+  std::optional<NetworkMode> mode;  ///< instead of the scenario's
+};
+
+struct Scenario {
+  std::string name;
+  std::uint64_t seed = 0;
+  int iterations = 1;
+  ProgramSpec pipeline;
+  StageTable forward_ns;
+  StageTable backward_ns;  ///< the whole backward, or its input gradient where split
+  StageTable weight_ns;    ///< where split
+  std::vector<std::int64_t> input_ready_ns;  ///< by microbatch; empty: 0
+  std::int64_t dispatch_ns = 0;
+  int queue_depth = 1;
+  TensorParallel tensor_parallel;
+  DataParallel data_parallel;
+  ScenarioNetwork network;
+  ScenarioMemory memory;
+  std::vector<VariabilityModel> variability;
+  std::vector<ScenarioPolicy> policies;
+  int baseline = 0;  ///< index of a policy
+};
+
+}  // namespace rrfp
