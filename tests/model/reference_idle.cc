@@ -19,6 +19,9 @@ std::optional<IdleCause> ReferenceRun::cause_of(int rank) const {
   }
   if (self.held.empty() && self.started.size() == hint(rank).size()) return IdleCause::kDrain;
   if (self.started.empty()) return IdleCause::kFill;
+  if (is(Mutant::kCauseFillUntilStart) && state(self.started.front()).start_ns > now_ns_) {
+    return IdleCause::kFill;
+  }
   if (!self.held.empty()) return IdleCause::kDispatch;
   if (!self.phase.empty()) return IdleCause::kRendezvous;
   if (self.anticipating) return IdleCause::kAnticipation;
@@ -48,7 +51,10 @@ IdleCause ReferenceRun::cause_of_waiting(int rank) const {
 bool ReferenceRun::has_message_in_flight(int rank) const {
   for (const auto& [key, message] : messages_) {
     if (!message.in_flight || program().edge(key.first).to_rank != rank) continue;
-    if (is(Mutant::kCauseWithoutLinkQueue) && message.sent_ns > now_ns_) continue;
+    if (is(Mutant::kCauseTransmissionOnly) &&
+        message.sent_ns + case_.busy_ns(key.first, key.second) <= now_ns_) {
+      continue;
+    }
     return true;
   }
   return false;
@@ -58,6 +64,7 @@ bool ReferenceRun::has_root_waiting(int rank) const {
   for (const TaskId id : hint(rank)) {
     if (program().slot_of(id) != Slot::kForward || state(id).decided) continue;
     if (!program().predecessors(program().stage_of(id)).empty()) continue;
+    if (is(Mutant::kCauseInputInWindow) && !in_window(id)) continue;
     if (case_.input_ready_ns(program().microbatch_of(id)) > now_ns_) return true;
   }
   return false;

@@ -159,13 +159,7 @@ void ReferenceRun::post(MessageKey key) {
   MessageState& message = messages_[key];
   message.posted_ends += 1;
   if (message.posted_ends < 2) return;
-  const Edge& edge = program().edge(key.first);
   message.sent_ns = now_ns_;
-  if (is(Mutant::kTransfersQueue)) {
-    std::int64_t& free_ns = link_free_ns_[{edge.from_rank, edge.to_rank}];
-    message.sent_ns = std::max(now_ns_, free_ns);
-    free_ns = message.sent_ns + case_.busy_ns(key.first, key.second);
-  }
   const std::int64_t latency_ns = is(Mutant::kRendezvousVotes)
                                       ? case_.group_latency_ns(key.first, key.second)
                                       : case_.slowest_latency_ns(key.first, key.second);

@@ -42,8 +42,9 @@ constexpr auto kMutants = std::to_array<MutantName>({
     {Mutant::kInboxFromFinish, "inbox from the finish"},
     {Mutant::kArrangeByForward, "arranged by forwards"},
     {Mutant::kRendezvousVotes, "rendezvous transfers vote"},
-    {Mutant::kTransfersQueue, "transfers queue"},
-    {Mutant::kCauseWithoutLinkQueue, "cause: queued messages not in flight"},
+    {Mutant::kCauseFillUntilStart, "cause: fill until the first start"},
+    {Mutant::kCauseTransmissionOnly, "cause: in flight until transmitted"},
+    {Mutant::kCauseInputInWindow, "cause: input inside the window only"},
     {Mutant::kCauseInputBeforeComm, "cause: input before communication"},
     {Mutant::kCauseMemoryAnywhere, "cause: memory outside the window"},
 });

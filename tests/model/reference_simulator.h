@@ -57,8 +57,9 @@ enum class Mutant : std::uint8_t {
   kInboxFromFinish,         ///< the inbox is entered at the producer's finish
   kArrangeByForward,        ///< the cost of a microbatch is that of its forwards
   kRendezvousVotes,         ///< rendezvous: vote_ns applies
-  kTransfersQueue,          ///< rendezvous: transfers queue like eager messages
-  kCauseWithoutLinkQueue,   ///< idle: a message that queues is not in flight
+  kCauseFillUntilStart,     ///< idle: fill lasts until the first start
+  kCauseTransmissionOnly,   ///< idle: a message is in flight only until its link is free
+  kCauseInputInWindow,      ///< idle: an input outside the window does not count
   kCauseInputBeforeComm,    ///< idle: input comes before communication
   kCauseMemoryAnywhere,     ///< idle: a blocked F outside the window counts as memory
 };
