@@ -25,6 +25,17 @@ TEST(Arrange, AscendingAndHill) {
 TEST(Arrange, TiesKeepTheirGivenOrder) {
   EXPECT_EQ(arrange(Arrangement::kAscending, 4, Times{5, 1, 5, 1}), (Ints{1, 3, 0, 2}));
   EXPECT_EQ(arrange(Arrangement::kHill, 4, Times{3, 3, 3, 3}), (Ints{0, 2, 3, 1}));
+  // Also where there are many.
+  Times cost(100, 7);
+  Ints expected;
+  for (int i = 0; i < 100; ++i) {
+    if (i % 3 == 0) cost[static_cast<std::size_t>(i)] = 6;
+  }
+  for (int i = 0; i < 100; i += 3) expected.push_back(i);
+  for (int i = 0; i < 100; ++i) {
+    if (i % 3 != 0) expected.push_back(i);
+  }
+  EXPECT_EQ(arrange(Arrangement::kAscending, 100, cost), expected);
 }
 
 TEST(Arrange, CostsSumOverTheWholeTable) {

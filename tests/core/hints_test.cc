@@ -6,6 +6,7 @@
 
 #include "scheduler_core/random.h"
 #include "scheduler_core/schedule.h"
+#include "scheduler_core/schedule_check.h"
 #include "tests/core/orders.h"
 
 namespace rrfp {
@@ -57,6 +58,21 @@ TEST(Hints, CriticalPathCountsTransfers) {
     context.expected_transfer_ns = transfer_ns;
     EXPECT_EQ(text(make_schedule(hint, program, context)->ranks[0]), "0F1 0F0 0B1 0B0");
   }
+}
+
+// An ordered accumulation waits for the W before it, not for its I.
+TEST(Hints, CriticalPathFollowsOrderedAccumulation) {
+  ProgramSpec spec = linear(1, 2, true).spec();
+  spec.ordered_accumulation = true;
+  const Program program = Program::create(spec).value();
+  std::vector<std::int64_t> expected_ns = {1, 1, 1, 100, 1, 1};  // F, I, W of microbatches 0, 1
+  HintSpec hint;
+  hint.name = "critical-path";
+  ScheduleContext context;
+  context.expected_ns = expected_ns;
+  EXPECT_EQ(text(make_schedule(hint, program, context)->ranks[0]), "0F1 0I1 0F0 0I0 0W0 0W1");
+  expected_ns = {1, 1, 1, 1, 1, 100};  // now W1 is long, and W0 before it
+  EXPECT_EQ(text(make_schedule(hint, program, context)->ranks[0]), "0F0 0I0 0F1 0I1 0W0 0W1");
 }
 
 TEST(Hints, CriticalPathRefusesATableThatDoesNotFit) {
@@ -132,6 +148,7 @@ TEST(Hints, AnyProgram) {
       ASSERT_TRUE(fitted.ok()) << "seed " << seed << ": " << fitted.error().message;
       if (hint.name == "critical-path") {
         EXPECT_TRUE(runs_in_order(program, *schedule)) << "seed " << seed;
+        EXPECT_TRUE(check_fixed_order(program, *schedule).ok()) << "seed " << seed;
       }
     }
   }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 namespace rrfp {
 namespace {
@@ -32,6 +34,11 @@ TEST(Nearest, EqualsKeepTheirOrder) {
   EXPECT_EQ(nearest("zb-h3", kKnown), "zb-h2");
   const auto sorted = by_nearness("zb-h3", kKnown);
   EXPECT_EQ(sorted, (std::vector<std::string_view>{"zb-h2", "zb-h1", "abc"}));
+  // Also where there are many.
+  std::vector<std::string> words;
+  for (int i = 0; i < 100; ++i) words.push_back(std::to_string(i + 100));
+  const std::vector<std::string_view> known(words.begin(), words.end());
+  EXPECT_EQ(by_nearness("abc", known), known);
 }
 
 TEST(Nearest, HostileWordsAreCutAndEscaped) {

@@ -165,6 +165,8 @@ TEST(Schedule, ZeroBubbleVOrder) {
   // One microbatch runs the order of three with the surplus left out.
   EXPECT_EQ(orders("zb-v", v_shaped(2, 1)),
             (Lines{"0F0 3F0 3I0 3W0 0I0 0W0", "1F0 2F0 2I0 2W0 1I0 1W0"}));
+  // Two on three ranks run the order of five.
+  EXPECT_EQ(orders("zb-v", v_shaped(3, 2))[2], "2F0 3F0 2F1 3F1 3I0 3W0 2I0 2W0 3I1 3W1 2I1 2W1");
 }
 
 // Each schedule over many sizes: each task exactly once (fit_program), and an

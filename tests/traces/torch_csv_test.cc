@@ -66,6 +66,17 @@ TEST(TorchCsv, RoundTrips) {
   EXPECT_EQ(rewritten(mixed), mixed);
 }
 
+// A last rank without tasks is not taken for the end of the file.
+TEST(TorchCsv, IdleRanksRoundTrip) {
+  Schedule schedule = *make("1f1b", linear(1, 2));
+  schedule.ranks.emplace_back();
+  const std::string text = to_torch_csv(to_torch(schedule)).value();
+  EXPECT_EQ(text, "0F0,0B0,0F1,0B1\n,\n");
+  EXPECT_EQ(to_plan(read(text)).schedule, schedule);
+  schedule.ranks.insert(schedule.ranks.begin(), 1, {});
+  EXPECT_EQ(to_plan(read(to_torch_csv(to_torch(schedule)).value())).schedule, schedule);
+}
+
 TEST(TorchCsv, LinesAndBlanksAsTorchWritesThem) {
   const TorchSchedule plain = read(kWithMessages);
   std::string crlf;
