@@ -18,8 +18,8 @@ namespace rrfp {
 namespace {
 
 constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
-/// Sums and differences of a few times stay within int64.
-constexpr std::int64_t kMostNs = std::int64_t{1} << 60;
+/// Differences of two times stay within int64, and nanoseconds since 1970 fit.
+constexpr std::int64_t kMostNs = std::int64_t{1} << 61;
 
 using Layout = std::vector<TraceField>;  ///< by position
 
@@ -249,7 +249,7 @@ Result<void> NativeTraceReader::State::check_needed() const {
     const std::int64_t number = parser.values[i];
     if (number != kAbsent && (number > kMostNs || number < -kMostNs)) {
       return lines.error(std::string(column_name(static_cast<TraceField>(i))) + " is " +
-                         std::to_string(number) + "; at most 2^60 either way");
+                         std::to_string(number) + "; at most 2^61 either way");
     }
   }
   return {};

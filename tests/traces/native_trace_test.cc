@@ -172,7 +172,7 @@ TEST_F(NativeTraceTest, MalformedLinesAreOneErrorThatNamesThem) {
       {"[\"task\",0,\"F\",4,1,1,1,2,\"1\",20]", "a text where a number is expected"},
       {"[\"task\",0,5,4,1,1,1,2,1,20]", "a number where a text is expected"},
       {"[\"task\",0,\"F\",4,1,1,1,2,1,18446744073709551615]", "more than an int64"},
-      {"[\"task\",0,\"F\",4,1,1,1,2,1,4611686018427387904]", "at most 2^60"},
+      {"[\"task\",0,\"F\",4,1,1,1,2,1,4611686018427387904]", "at most 2^61"},
       {"[\"task\",[0],\"F\",4,1,1,1,2,1,20]", "array or object"},
       {"[\"task\",0,\"F\",4,1,1,1,2,1,20", "is not JSON"},
       {"{\"task\":1}", "expected an array"},
