@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/text_list.h"
-#include "sim/prepared_case.h"
+#include "traces/prepared_case.h"
 
 namespace rrfp {
 

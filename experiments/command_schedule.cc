@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "experiments/command.h"
+#include "experiments/display_units.h"
 #include "experiments/input_file.h"
-#include "experiments/quantities.h"
 #include "experiments/shape.h"
 #include "experiments/text_table.h"
 #include "scheduler_core/nearest.h"
@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 2> kBMeansWords = {"full", "input"};
 constexpr std::array kOptions = {
     OptionRow{"pp", "P", "pipeline ranks"},
     OptionRow{"microbatches", "M", "microbatches of an iteration"},
-    OptionRow{"placement", "WORD", "linear, looped or v (default: what the schedule is made for)"},
+    OptionRow{"shape", "WORD", "linear, looped or v (default: what the schedule is made for)"},
     OptionRow{"chunks", "V", "stages per rank (default: 1 linear, 2 otherwise)"},
     OptionRow{"backward", "WORD", "full or split (default: what the schedule is made for)"},
     OptionRow{"group", "N", "interleaved schedules: microbatches per group (default: P)"},
@@ -74,7 +74,7 @@ Result<BMeans> b_means_of(const Options& options) {
 
 Result<Plan> plan_from_file(const std::string& path, const Options& options) {
   for (const std::string_view other :
-       {"pp", "microbatches", "placement", "chunks", "backward", "group", "seed"}) {
+       {"pp", "microbatches", "shape", "chunks", "backward", "group", "seed"}) {
     if (!options.text(other)) continue;
     return Error{"--" + std::string(other) +
                  " describes a schedule by name; with --from the file "
@@ -106,22 +106,21 @@ Result<int> required(const Options& options, std::string_view name, std::int64_t
   return static_cast<int>(**value);
 }
 
-Result<Shape> shape_of(const std::string& name, const Options& options) {
-  Shape shape;
+Result<PipelineShape> shape_of(const std::string& name, const Options& options) {
   const Result<int> ranks = required(options, "pp", 4096);
   if (!ranks.ok()) return ranks.error();
   const Result<int> microbatches = required(options, "microbatches", 65536);
   if (!microbatches.ok()) return microbatches.error();
-  const Result<std::string> placement =
-      options.word_or("placement", usual_placement(name), kPlacements);
-  if (!placement.ok()) return placement.error();
+  const Result<std::string> word = options.word_or("shape", usual_shape(name), kShapeWords);
+  if (!word.ok()) return word.error();
   const Result<std::int64_t> chunks =
-      options.integer_or("chunks", *placement == "linear" ? 1 : 2, 1, 64);
+      options.integer_or("chunks", *word == "linear" ? 1 : 2, 1, 64);
   if (!chunks.ok()) return chunks.error();
   const Result<std::string> backward =
       options.word_or("backward", usually_split(name) ? "split" : "full", kBackwardWords);
   if (!backward.ok()) return backward.error();
-  return Shape{*ranks, *microbatches, *placement, static_cast<int>(*chunks), *backward == "split"};
+  return PipelineShape{*ranks, *microbatches, *word, static_cast<int>(*chunks),
+                       *backward == "split"};
 }
 
 Result<Plan> plan_by_name(const std::string& name, const Options& options) {
@@ -132,7 +131,7 @@ Result<Plan> plan_by_name(const std::string& name, const Options& options) {
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     return not_one_of("schedule", name, known);
   }
-  const Result<Shape> shape = shape_of(name, options);
+  const Result<PipelineShape> shape = shape_of(name, options);
   if (!shape.ok()) return shape.error();
   const Result<std::int64_t> group = options.integer_or("group", 0, 1, 65536);
   if (!group.ok()) return group.error();
@@ -144,7 +143,7 @@ Result<Plan> plan_by_name(const std::string& name, const Options& options) {
   if (!spec.ok()) return spec.error();
   const Result<Program> program = Program::create(*spec);
   if (!program.ok()) return program.error();
-  // Unit costs, for the schedules that look at durations.
+  // DisplayUnit costs, for the schedules that look at durations.
   const std::vector<std::int64_t> expected(static_cast<std::size_t>(program->task_ids()), 1);
   ScheduleContext context;
   context.hint = &hint;

@@ -13,6 +13,8 @@
 #include "traces/case_file.h"
 #include "traces/case_words.h"
 #include "traces/result_file.h"
+#include "traces/scenario_file.h"
+#include "traces/scenario_resolve.h"
 
 namespace rrfp {
 
@@ -23,6 +25,9 @@ constexpr std::array kOptions = {
     OptionRow{"trace", "FILE", "also write a timeline for Perfetto (ui.perfetto.dev) or Chrome"},
     OptionRow{"network", "MODE,...",
               "eager, rendezvous or launch-queue instead of the file's; several are compared"},
+    OptionRow{"policy", "NAME", "of a scenario: which of its policies (default: its baseline)"},
+    OptionRow{"iteration", "N", "of a scenario: which iteration's draws (default 0)"},
+    OptionRow{"replica", "N", "of a scenario: which data-parallel replica's draws (default 0)"},
     kFileLimitRow,
 };
 
@@ -119,12 +124,47 @@ Result<ExitStatus> simulate_several(const std::string& file, const std::vector<V
   return blocked.empty() ? ExitStatus::kDone : ExitStatus::kBlocked;
 }
 
+Result<int> policy_index(const Options& options, const Scenario& scenario) {
+  const std::optional<std::string> wanted = options.text("policy");
+  if (!wanted) return scenario.baseline;
+  std::vector<std::string_view> names;
+  for (const ScenarioPolicy& policy : scenario.policies) names.push_back(policy.name);
+  const auto found = std::find(names.begin(), names.end(), *wanted);
+  if (found == names.end()) return not_one_of("--policy", *wanted, names);
+  return static_cast<int>(found - names.begin());
+}
+
+Result<Case> load_scenario(const JsonDocument& document, const Options& options) {
+  Result<Scenario> scenario = read_scenario(document);
+  if (!scenario.ok()) return scenario.error();
+  const Result<int> policy = policy_index(options, *scenario);
+  if (!policy.ok()) return policy.error();
+  const Result<std::int64_t> iteration =
+      options.integer_or("iteration", 0, 0, std::max(0, scenario->iterations - 1));
+  if (!iteration.ok()) return iteration.error();
+  const Result<std::int64_t> replica =
+      options.integer_or("replica", 0, 0, scenario->data_parallel.replicas - 1);
+  if (!replica.ok()) return replica.error();
+  const Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(scenario).value());
+  if (!resolver.ok()) return in_file(document.file, resolver.error());
+  Result<Case> given =
+      resolver->resolve(*policy, static_cast<int>(*iteration), static_cast<int>(*replica));
+  if (!given.ok()) return in_file(document.file, given.error());
+  return given;
+}
+
 Result<Case> load(const std::string& path, const Options& options) {
   const Result<std::size_t> limit = file_limit(options);
   if (!limit.ok()) return limit.error();
-  constexpr std::array kSchemas = {kCaseSchema};
+  constexpr std::array kSchemas = {kCaseSchema, kScenarioSchema};
   const Result<InputFile> input = read_input(path, *limit, kSchemas);
   if (!input.ok()) return input.error();
+  if (input->schema == kScenarioSchema) return load_scenario(input->document, options);
+  for (const std::string_view other : {"policy", "iteration", "replica"}) {
+    if (!options.text(other)) continue;
+    return Error{"--" + std::string(other) + " chooses from a scenario; " + input->document.file +
+                 " is a case"};
+  }
   return read_case(input->document);
 }
 
@@ -152,7 +192,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
 extern const Command kSimulateCommand;
 const Command kSimulateCommand = {
     "simulate",
-    "runs a case in virtual time and says what each rank did",
+    "runs a case, or one iteration of a scenario, and says what each rank did",
     "FILE",
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1); - is standard input.\n"
     "A run that blocks is reported with what waits for what, and ends with status 3.",

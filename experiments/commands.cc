@@ -12,12 +12,14 @@ namespace rrfp {
 
 // Each stands in command_<name>.cc.
 extern const Command kSimulateCommand;
+extern const Command kSweepCommand;
 extern const Command kScheduleCommand;
 
 namespace {
 
 constexpr std::array kCommands = {
     &kSimulateCommand,
+    &kSweepCommand,
     &kScheduleCommand,
 };
 

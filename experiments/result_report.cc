@@ -4,7 +4,7 @@
 #include <array>
 #include <numeric>
 
-#include "experiments/quantities.h"
+#include "experiments/display_units.h"
 #include "experiments/text_table.h"
 #include "traces/case_words.h"
 
@@ -59,7 +59,7 @@ std::vector<IdleCause> causes_of(const Row& all) {
   return causes;
 }
 
-std::string with_unit(std::int64_t value, const Unit& unit) {
+std::string with_unit(std::int64_t value, const DisplayUnit& unit) {
   return in_unit(value, unit) + " " + std::string(unit.name);
 }
 
@@ -108,8 +108,8 @@ std::string describe_result(const SimulationResult& result) {
   }
   const Row all = all_of(rows);
   const std::vector<IdleCause> causes = causes_of(all);
-  const Unit time = time_unit(result.makespan_ns);
-  const Unit bytes = byte_unit(std::max(all.peak_bytes, all.peak_inbox_bytes));
+  const DisplayUnit time = time_unit(result.makespan_ns);
+  const DisplayUnit bytes = byte_unit(std::max(all.peak_bytes, all.peak_inbox_bytes));
   const std::string in_time = " [" + std::string(time.name) + "]";
   const std::string in_bytes = " [" + std::string(bytes.name) + "]";
 
@@ -151,8 +151,8 @@ std::string compare_modes(std::span<const ModeRun> runs) {
     longest_ns = std::max(longest_ns, run.result.makespan_ns);
     most_bytes = std::max({most_bytes, totals.back().peak_bytes, totals.back().peak_inbox_bytes});
   }
-  const Unit time = time_unit(longest_ns);
-  const Unit bytes = byte_unit(most_bytes);
+  const DisplayUnit time = time_unit(longest_ns);
+  const DisplayUnit bytes = byte_unit(most_bytes);
   const std::string in_bytes = " [" + std::string(bytes.name) + "]";
   TextTable table({"network", "window", "makespan [" + std::string(time.name) + "]",
                    "against first", "idle", "communication", "peak memory" + in_bytes,

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "experiments/result_report.h"
-#include "sim/prepared_case.h"
 #include "traces/json_writer.h"
+#include "traces/prepared_case.h"
 
 namespace rrfp {
 

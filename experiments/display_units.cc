@@ -1,4 +1,4 @@
-#include "experiments/quantities.h"
+#include "experiments/display_units.h"
 
 #include <array>
 #include <cmath>
@@ -11,9 +11,9 @@ namespace {
 __extension__ using Wide = __int128;
 
 template <std::size_t kCount>
-Unit largest_unit(const std::array<Unit, kCount>& units, std::int64_t largest) {
-  Unit chosen = units.front();
-  for (const Unit& unit : units) {
+DisplayUnit largest_unit(const std::array<DisplayUnit, kCount>& units, std::int64_t largest) {
+  DisplayUnit chosen = units.front();
+  for (const DisplayUnit& unit : units) {
     if (largest / 10 >= unit.size) chosen = unit;
   }
   return chosen;
@@ -34,21 +34,21 @@ std::string ratio(Wide numerator, Wide denominator, int decimals) {
 
 }  // namespace
 
-Unit time_unit(std::int64_t largest_ns) {
-  constexpr std::array<Unit, 4> kUnits = {
+DisplayUnit time_unit(std::int64_t largest_ns) {
+  constexpr std::array<DisplayUnit, 4> kUnits = {
       {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
   return largest_unit(kUnits, largest_ns);
 }
 
-Unit byte_unit(std::int64_t largest_bytes) {
-  constexpr std::array<Unit, 4> kUnits = {{{"B", 1},
-                                           {"KiB", std::int64_t{1} << 10},
-                                           {"MiB", std::int64_t{1} << 20},
-                                           {"GiB", std::int64_t{1} << 30}}};
+DisplayUnit byte_unit(std::int64_t largest_bytes) {
+  constexpr std::array<DisplayUnit, 4> kUnits = {{{"B", 1},
+                                                  {"KiB", std::int64_t{1} << 10},
+                                                  {"MiB", std::int64_t{1} << 20},
+                                                  {"GiB", std::int64_t{1} << 30}}};
   return largest_unit(kUnits, largest_bytes);
 }
 
-std::string in_unit(std::int64_t value, const Unit& unit) {
+std::string in_unit(std::int64_t value, const DisplayUnit& unit) {
   return ratio(value, unit.size, unit.size == 1 ? 0 : 3);
 }
 

@@ -10,19 +10,19 @@
 
 namespace rrfp {
 
-struct Unit {
+struct DisplayUnit {
   std::string_view name;
   std::int64_t size = 1;  ///< in ns, or in bytes
 };
 
 /// ns, us, ms or s: the largest of which `largest_ns` is at least ten.
-Unit time_unit(std::int64_t largest_ns);
+DisplayUnit time_unit(std::int64_t largest_ns);
 /// B, KiB, MiB or GiB, likewise.
-Unit byte_unit(std::int64_t largest_bytes);
+DisplayUnit byte_unit(std::int64_t largest_bytes);
 
 /// `value` in `unit` with three decimals, rounded half up; none where the unit
 /// is the smallest. REQUIRES: value >= 0.
-std::string in_unit(std::int64_t value, const Unit& unit);
+std::string in_unit(std::int64_t value, const DisplayUnit& unit);
 
 /// "12.3 %": the share of `part` in `whole`, rounded half up; "-" of nothing.
 std::string percent(std::int64_t part, std::int64_t whole);

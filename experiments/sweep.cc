@@ -1,0 +1,107 @@
+#include "experiments/sweep.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "experiments/parallel_for.h"
+#include "experiments/world_runner.h"
+
+namespace rrfp {
+
+namespace {
+
+struct Piece {
+  std::size_t point = 0;
+  int iteration = 0;
+};
+
+std::vector<Piece> pieces_of(const Sweep& sweep) {
+  std::vector<Piece> pieces;
+  for (std::size_t point = 0; point < sweep.points.size(); ++point) {
+    const std::vector<bool>& done = sweep.points[point].done;
+    for (std::size_t iteration = 0; iteration < done.size(); ++iteration) {
+      if (!done[iteration]) pieces.push_back({point, static_cast<int>(iteration)});
+    }
+  }
+  return pieces;
+}
+
+// One resolver per point, made before anything runs, so that a mistake in the
+// last point is told at once.
+Result<std::vector<ScenarioResolver>> resolvers_of(const Sweep& sweep) {
+  std::vector<ScenarioResolver> resolvers;
+  for (const SweepPoint& point : sweep.points) {
+    Result<ScenarioResolver> resolver = ScenarioResolver::create(point.scenario);
+    if (!resolver.ok()) return resolver.error();
+    resolvers.push_back(std::move(resolver).value());
+  }
+  return resolvers;
+}
+
+}  // namespace
+
+bool SweepPoint::complete() const {
+  return std::all_of(done.begin(), done.end(), [](bool one) { return one; });
+}
+
+int SweepPoint::iterations_done() const {
+  return static_cast<int>(std::count(done.begin(), done.end(), true));
+}
+
+bool Sweep::complete() const {
+  return std::all_of(points.begin(), points.end(),
+                     [](const SweepPoint& point) { return point.complete(); });
+}
+
+Result<Sweep> plan_sweep(const JsonDocument& document, int iterations) {
+  Sweep sweep;
+  Result<std::vector<GridAxis>> axes = read_grid(document);
+  if (!axes.ok()) return axes.error();
+  sweep.axes = std::move(axes).value();
+  Result<std::vector<GridPoint>> points = expand_grid(document);
+  if (!points.ok()) return points.error();
+  for (GridPoint& grid_point : *points) {
+    SweepPoint& point = sweep.points.emplace_back();
+    point.values = std::move(grid_point.values);
+    point.scenario = std::move(grid_point.scenario);
+    if (iterations > 0) point.scenario.iterations = iterations;
+    const auto count = static_cast<std::size_t>(point.scenario.iterations);
+    point.done.assign(count, false);
+    point.runs.assign(point.scenario.policies.size(), std::vector<SweepRun>(count));
+  }
+  return sweep;
+}
+
+std::size_t pieces_left(const Sweep& sweep) { return pieces_of(sweep).size(); }
+
+Result<void> run_sweep(Sweep& sweep, const SweepControl& control) {
+  const Result<std::vector<ScenarioResolver>> resolvers = resolvers_of(sweep);
+  if (!resolvers.ok()) return resolvers.error();
+  const std::vector<Piece> pieces = pieces_of(sweep);
+  std::mutex mutex;  // guards sweep's runs and done, and errors
+  std::map<std::size_t, Error> errors;
+  parallel_for(pieces.size(), control.threads, [&](std::size_t index) {
+    if (control.interrupted && control.interrupted()) return false;
+    const Piece piece = pieces[index];
+    Result<std::vector<SweepRun>> runs =
+        WorldRunner((*resolvers)[piece.point]).run(piece.iteration);
+    const std::lock_guard lock(mutex);
+    if (!runs.ok()) {
+      errors.emplace(index, runs.error());
+      return false;
+    }
+    SweepPoint& point = sweep.points[piece.point];
+    const auto iteration = static_cast<std::size_t>(piece.iteration);
+    for (std::size_t policy = 0; policy < runs->size(); ++policy) {
+      point.runs[policy][iteration] = (*runs)[policy];
+    }
+    point.done[iteration] = true;
+    if (control.on_piece_done) control.on_piece_done();
+    return true;
+  });
+  if (!errors.empty()) return errors.begin()->second;
+  return {};
+}
+
+}  // namespace rrfp

@@ -1,0 +1,238 @@
+#include "experiments/sweep_files.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+
+#include "experiments/display_units.h"
+#include "scheduler_core/nearest.h"
+#include "traces/atomic_file.h"
+#include "traces/json_writer.h"
+#include "traces/text_file.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::string_view kRunsHeader =
+    "point,iteration,policy,completed,iteration_ns,busy_ns,peak_bytes,peak_inbox_bytes,"
+    "all_ranks_bytes,policy_name\n";
+constexpr std::size_t kRunsNumbers = 9;  // the columns before the name
+
+JsonValue decimal(double value) { return JsonValue(Decimal{fixed(value, 6)}); }
+
+// As RFC 4180 has it.
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_row(std::initializer_list<std::int64_t> numbers) {
+  std::string row;
+  for (const std::int64_t number : numbers) row += std::to_string(number) + ",";
+  return row;
+}
+
+std::string runs_csv(const Sweep& sweep) {
+  std::string text(kRunsHeader);
+  for (std::size_t p = 0; p < sweep.points.size(); ++p) {
+    const SweepPoint& point = sweep.points[p];
+    for (std::size_t iteration = 0; iteration < point.done.size(); ++iteration) {
+      if (!point.done[iteration]) continue;
+      for (std::size_t policy = 0; policy < point.runs.size(); ++policy) {
+        const SweepRun& run = point.runs[policy][iteration];
+        text += csv_row({static_cast<std::int64_t>(p), static_cast<std::int64_t>(iteration),
+                         static_cast<std::int64_t>(policy), run.completed ? 1 : 0, run.iteration_ns,
+                         run.busy_ns, run.peak_bytes, run.peak_inbox_bytes, run.all_ranks_bytes}) +
+                csv_text(point.scenario.policies[policy].name) + "\n";
+      }
+    }
+  }
+  return text;
+}
+
+JsonValue policy_to_json(const PolicySummary& summary) {
+  JsonValue out{JsonObject()};
+  out.add("name", JsonValue(summary.name));
+  out.add("fixed", JsonValue(summary.fixed));
+  out.add("runs", JsonValue(summary.runs));
+  out.add("blocked", JsonValue(summary.blocked));
+  if (summary.blocked == 0) {
+    out.add("mean_ns", decimal(summary.mean_ns));
+    out.add("p50_ns", JsonValue(summary.p50_ns));
+    out.add("p95_ns", JsonValue(summary.p95_ns));
+    out.add("idle_share", decimal(summary.idle_share));
+  }
+  if (summary.speedup) out.add("speedup", decimal(*summary.speedup));
+  if (summary.speedup_interval) {
+    out.add("speedup_interval", JsonValue(JsonArray{decimal(summary.speedup_interval->low),
+                                                    decimal(summary.speedup_interval->high)}));
+  }
+  if (summary.speedup_at_memory) {
+    out.add("speedup_at_memory", decimal(*summary.speedup_at_memory));
+    out.add("fixed_at_memory", JsonValue(summary.fixed_at_memory));
+  }
+  out.add("peak_bytes", JsonValue(summary.memory.bytes));
+  out.add("peak_inbox_bytes", JsonValue(summary.memory.inbox_bytes));
+  out.add("all_ranks_bytes", JsonValue(summary.memory.all_ranks_bytes));
+  out.add("memory_against_baseline", JsonValue(word(summary.against_baseline)));
+  return out;
+}
+
+std::string summary_csv(const Sweep& sweep,
+                        const std::vector<std::vector<PolicySummary>>& summaries) {
+  std::string text = "point";
+  for (const GridAxis& axis : sweep.axes) text += "," + csv_text(axis.pointer);
+  text +=
+      ",policy,runs,blocked,mean_ns,p50_ns,p95_ns,idle_share,speedup,speedup_low,speedup_high,"
+      "speedup_at_memory,fixed_at_memory,peak_bytes,peak_inbox_bytes,all_ranks_bytes,"
+      "memory_against_baseline\n";
+  const auto maybe = [](bool there, double value) { return there ? fixed(value, 6) : ""; };
+  for (std::size_t p = 0; p < summaries.size(); ++p) {
+    for (const PolicySummary& summary : summaries[p]) {
+      text += std::to_string(p);
+      for (const JsonValue& value : sweep.points[p].values) {
+        text += "," + csv_text(to_text(value, JsonLayout::kCompact));
+      }
+      const bool timed = summary.blocked == 0;
+      const Interval interval = summary.speedup_interval.value_or(Interval());
+      const bool bounded = summary.speedup_interval.has_value();
+      text += "," + csv_text(summary.name) + "," + std::to_string(summary.runs) + "," +
+              std::to_string(summary.blocked) + "," + maybe(timed, summary.mean_ns) + "," +
+              (timed ? std::to_string(summary.p50_ns) : "") + "," +
+              (timed ? std::to_string(summary.p95_ns) : "") + "," +
+              maybe(timed, summary.idle_share) + "," +
+              maybe(summary.speedup.has_value(), summary.speedup.value_or(0)) + "," +
+              maybe(bounded, interval.low) + "," + maybe(bounded, interval.high) + "," +
+              maybe(summary.speedup_at_memory.has_value(), summary.speedup_at_memory.value_or(0)) +
+              "," + csv_text(summary.fixed_at_memory) + "," +
+              csv_row({summary.memory.bytes, summary.memory.inbox_bytes,
+                       summary.memory.all_ranks_bytes}) +
+              std::string(word(summary.against_baseline)) + "\n";
+    }
+  }
+  return text;
+}
+
+std::string scenario_name(const Sweep& sweep, std::size_t point) {
+  if (sweep.points.size() == 1) return "scenario.json";
+  return "scenario-" + std::to_string(point) + ".json";
+}
+
+std::string scenario_text(const SweepPoint& point) {
+  return to_text(scenario_to_json(point.scenario), JsonLayout::kReadable) + "\n";
+}
+
+// One row of runs.csv put where it belongs; false where it belongs nowhere.
+bool take_row(std::string_view row, Sweep& sweep) {
+  std::array<std::int64_t, kRunsNumbers> n{};
+  for (std::int64_t& number : n) {
+    const char* end = row.data() + row.size();
+    const auto [stop, error] = std::from_chars(row.data(), end, number);
+    if (error != std::errc{} || stop == end || *stop != ',' || number < 0) return false;
+    row.remove_prefix(static_cast<std::size_t>(stop - row.data()) + 1);
+  }
+  const auto at = [&n](std::size_t i) { return static_cast<std::size_t>(n[i]); };
+  if (at(0) >= sweep.points.size()) return false;
+  SweepPoint& point = sweep.points[at(0)];
+  if (at(1) >= point.done.size() || at(2) >= point.runs.size()) return false;
+  point.runs[at(2)][at(1)] = {n[3] == 1, n[4], n[5], n[6], n[7], n[8]};
+  // Rows of an iteration stand together, the last policy's last.
+  if (at(2) + 1 == point.runs.size()) point.done[at(1)] = true;
+  return true;
+}
+
+}  // namespace
+
+JsonValue summary_to_json(const Sweep& sweep,
+                          const std::vector<std::vector<PolicySummary>>& summaries) {
+  const Scenario& first = sweep.points.front().scenario;
+  JsonValue out{JsonObject()};
+  out.add("schema", JsonValue(kSweepSchema));
+  out.add("name", JsonValue(first.name));
+  out.add("complete", JsonValue(sweep.complete()));
+  out.add("resamples", JsonValue(kResamples));
+  JsonArray axes;
+  for (const GridAxis& axis : sweep.axes) axes.emplace_back(axis.pointer);
+  out.add("axes", JsonValue(std::move(axes)));
+  JsonArray points;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const SweepPoint& point = sweep.points[i];
+    const Scenario& scenario = point.scenario;
+    const std::vector<std::int64_t>& activations = scenario.memory.activation_bytes.values;
+    JsonValue one{JsonObject()};
+    one.add("values", JsonValue(JsonArray(point.values)));
+    one.add("ranks", JsonValue(scenario.pipeline.ranks));
+    one.add("microbatches", JsonValue(scenario.pipeline.microbatches));
+    one.add("seed", JsonValue(static_cast<std::int64_t>(scenario.seed)));
+    one.add("iterations", JsonValue(scenario.iterations));
+    one.add("iterations_done", JsonValue(point.iterations_done()));
+    one.add("activation_bytes",
+            JsonValue(*std::max_element(activations.begin(), activations.end())));
+    one.add("baseline",
+            JsonValue(scenario.policies[static_cast<std::size_t>(scenario.baseline)].name));
+    JsonArray policies;
+    for (const PolicySummary& summary : summaries[i]) policies.push_back(policy_to_json(summary));
+    one.add("policies", JsonValue(std::move(policies)));
+    points.push_back(std::move(one));
+  }
+  out.add("points", JsonValue(std::move(points)));
+  return out;
+}
+
+Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
+                         const std::vector<std::vector<PolicySummary>>& summaries) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) return Error{folder + ": cannot make the folder: " + failed.message()};
+  const auto write = [&folder](const std::string& name, const std::string& text) {
+    return write_file_atomically(folder + "/" + name, text);
+  };
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    Result<void> written = write(scenario_name(sweep, i), scenario_text(sweep.points[i]));
+    if (!written.ok()) return written;
+  }
+  const std::array<std::pair<const char*, std::string>, 3> files = {{
+      {"runs.csv", runs_csv(sweep)},
+      {"summary.csv", summary_csv(sweep, summaries)},
+      {"summary.json", to_text(summary_to_json(sweep, summaries), JsonLayout::kReadable) + "\n"},
+  }};
+  for (const auto& [name, text] : files) {
+    Result<void> written = write(name, text);
+    if (!written.ok()) return written;
+  }
+  return {};
+}
+
+Result<void> resume_sweep(const std::string& folder, Sweep& sweep) {
+  constexpr std::size_t kNoLimit = std::size_t{1} << 40;
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const std::string path = folder + "/" + scenario_name(sweep, i);
+    const Result<std::string> text = read_text_file(path, kNoLimit);
+    if (!text.ok()) return Error{text.error().message + "; there is nothing to resume"};
+    if (*text == scenario_text(sweep.points[i])) continue;
+    return Error{path +
+                 ": a sweep of another scenario; resume with the scenario, the options and "
+                 "the program that it was begun with, or take another folder"};
+  }
+  const std::string path = folder + "/runs.csv";
+  const Result<std::string> text = read_text_file(path, kNoLimit);
+  if (!text.ok()) return text.error();
+  std::string_view rest = *text;
+  const auto wrong = [&path](int line) {
+    return Error{path + ": line " + std::to_string(line) + " is not what a sweep writes"};
+  };
+  if (!rest.starts_with(kRunsHeader)) return wrong(1);
+  rest.remove_prefix(kRunsHeader.size());
+  for (int line = 2; !rest.empty(); ++line) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    if (!take_row(rest.substr(0, end), sweep)) return wrong(line);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return {};
+}
+
+}  // namespace rrfp

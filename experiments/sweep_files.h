@@ -1,0 +1,35 @@
+// The files that a sweep leaves in its folder, and how one that was cut short
+// is taken up again.
+//
+//   scenario.json   the resolved scenario; of a grid scenario-0.json, ...
+//   runs.csv        one row per run: times in ns, memory in bytes
+//   summary.csv     one row per point and policy
+//   summary.json    the same with its context (rrfp.sweep/1), for programs
+//
+// Each is written whole or not at all. Thread safety: one writer per folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/sweep.h"
+#include "experiments/sweep_summary.h"
+#include "traces/json_value.h"
+
+namespace rrfp {
+
+inline constexpr std::string_view kSweepSchema = "rrfp.sweep/1";
+
+/// `summaries`: one per point.
+JsonValue summary_to_json(const Sweep& sweep,
+                          const std::vector<std::vector<PolicySummary>>& summaries);
+
+/// Makes the folder where it is absent, and writes all of the above.
+Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
+                         const std::vector<std::vector<PolicySummary>>& summaries);
+
+/// Fills in what the folder's runs.csv holds. The error says that the folder
+/// holds no sweep, or one of another scenario.
+Result<void> resume_sweep(const std::string& folder, Sweep& sweep);
+
+}  // namespace rrfp
