@@ -114,6 +114,18 @@ std::vector<std::int64_t> PreparedCase::with_fused(const std::vector<std::int64_
   return whole;
 }
 
+std::int64_t PreparedCase::mean_expected_ns(TaskId task) const {
+  const TaskId first = task - program_.microbatch_of(task);
+  std::int64_t sum_ns = 0;
+  std::int64_t count = 0;
+  for (TaskId id = first; id < first + program_.microbatches(); ++id) {
+    if (!program_.exists(id)) continue;
+    sum_ns += expected_ns_[static_cast<std::size_t>(id)];
+    ++count;
+  }
+  return sum_ns / std::max<std::int64_t>(count, 1);
+}
+
 std::int64_t PreparedCase::lane_latency_ns(EdgeId edge, int lane, int microbatch) const {
   if (case_.network.latency_ns.empty()) return 0;
   const std::vector<std::int64_t>& table = case_.network.latency_ns[static_cast<std::size_t>(edge)];
@@ -172,6 +184,32 @@ RankSchedulerConfig PreparedCase::scheduler_config(int rank) const {
   config.expected_ns = expected_ns_;
   config.expected_transfer_ns = expected_transfer_ns_;
   return config;
+}
+
+bool same_for_schedulers(const PreparedCase& a, const PreparedCase& b) {
+  const Program& p = a.program();
+  const Program& q = b.program();
+  if (p.ranks() != q.ranks() || p.stages() != q.stages() || p.microbatches() != q.microbatches() ||
+      p.split_backward() != q.split_backward() ||
+      p.ordered_accumulation() != q.ordered_accumulation()) {
+    return false;
+  }
+  for (int stage = 0; stage < p.stages(); ++stage) {
+    const StageSpec& of_p = p.spec().stages[static_cast<std::size_t>(stage)];
+    const StageSpec& of_q = q.spec().stages[static_cast<std::size_t>(stage)];
+    if (of_p.rank != of_q.rank || of_p.predecessors != of_q.predecessors ||
+        of_p.backward != of_q.backward) {
+      return false;
+    }
+  }
+  return a.schedule() == b.schedule() && a.expected_ns() == b.expected_ns() &&
+         a.expected_transfer_ns() == b.expected_transfer_ns() &&
+         a.start_delay_ns() == b.start_delay_ns() && a.input().memory == b.input().memory &&
+         a.input().queue_depth == b.input().queue_depth &&
+         a.input().tensor_parallel == b.input().tensor_parallel &&
+         a.input().network.mode == b.input().network.mode &&
+         a.input().policy.window == b.input().policy.window &&
+         a.input().policy.anticipation == b.input().policy.anticipation;
 }
 
 }  // namespace rrfp

@@ -27,6 +27,10 @@ class PreparedCase {
   const std::vector<int>& arrangement() const { return arrangement_; }
 
   const std::vector<std::int64_t>& duration_ns() const { return duration_ns_; }
+  const std::vector<std::int64_t>& expected_ns() const { return expected_ns_; }
+  /// Mean of expected_ns over the tasks of the same stage and slot: what a
+  /// microbatch of mean cost is expected to take.
+  std::int64_t mean_expected_ns(TaskId task) const;
   const std::vector<std::int64_t>& message_bytes() const { return message_bytes_; }
   /// How long a message keeps its link busy; empty: no time.
   const std::vector<std::int64_t>& busy_ns() const { return busy_ns_; }
@@ -44,6 +48,9 @@ class PreparedCase {
     return case_.tensor_parallel.lanes > 1 &&
            case_.tensor_parallel.coordination == Coordination::kLeader;
   }
+
+  /// From a finish to the arrival, as schedulers expect it.
+  const std::vector<std::int64_t>& expected_transfer_ns() const { return expected_transfer_ns_; }
 
   /// What a rank's scheduler is told. Its spans point into this object.
   RankSchedulerConfig scheduler_config(int rank) const;
@@ -69,6 +76,10 @@ class PreparedCase {
   std::int64_t vote_ns_ = 0;
   std::int64_t start_delay_ns_ = 0;
 };
+
+/// A scheduler made from either, of any rank, would decide alike: only what
+/// happens to it may differ (durations, latencies, instants of inputs).
+bool same_for_schedulers(const PreparedCase& a, const PreparedCase& b);
 
 /// `input` with its microbatches renumbered as its policy asks, and the given
 /// index at each position (empty where nothing changes).
