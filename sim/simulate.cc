@@ -2,6 +2,7 @@
 
 #include "sim/eager_engine.h"
 #include "sim/rendezvous_engine.h"
+#include "sim/simulate_launch_queue.h"
 #include "traces/prepared_case.h"
 
 namespace rrfp {
@@ -26,6 +27,9 @@ Result<SimulationResult> simulate(const Case& input, const SimulateOptions& opti
   if (!prepared.ok()) return prepared.error();
   if (input.network.mode == NetworkMode::kRendezvous) {
     return RendezvousEngine(**prepared).run();
+  }
+  if (input.network.mode == NetworkMode::kLaunchQueue) {
+    return simulate_launch_queue(**prepared, options);
   }
   EagerEngine engine(**prepared, {true, options.idle_causes, options.messages});
   engine.run();

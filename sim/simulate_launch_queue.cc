@@ -170,4 +170,18 @@ Result<SimulationResult> simulate_launch_queue(const Case& input, const Schedule
   return result;
 }
 
+Result<SimulationResult> simulate_launch_queue(const PreparedCase& prepared,
+                                               const SimulateOptions& options,
+                                               const LaunchOptions& launch) {
+  Case fitted = prepared.input();
+  fitted.program = prepared.program();
+  fitted.duration_ns = prepared.duration_ns();
+  const auto expected_ns = prepared.scheduler_config(0).expected_ns;
+  fitted.expected_ns.assign(expected_ns.begin(), expected_ns.end());
+  Result<SimulationResult> result =
+      simulate_launch_queue(fitted, prepared.schedule(), options, launch);
+  if (result.ok()) result->arrangement = prepared.arrangement();
+  return result;
+}
+
 }  // namespace rrfp

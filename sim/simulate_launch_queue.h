@@ -8,6 +8,7 @@
 #include "sim/launch_cells.h"
 #include "sim/simulate.h"
 #include "traces/case.h"
+#include "traces/prepared_case.h"
 #include "traces/simulation_result.h"
 
 namespace rrfp {
@@ -42,6 +43,11 @@ struct LaunchOptions {
 /// The error names a window other than 1, a link_delay_ns entry that is out
 /// of range or repeated, or what the lowering does not take.
 Result<SimulationResult> simulate_launch_queue(const Case& input, const Schedule& order,
+                                               const SimulateOptions& options = {},
+                                               const LaunchOptions& launch = {});
+
+/// The same for a prepared case, whose checks are done.
+Result<SimulationResult> simulate_launch_queue(const PreparedCase& prepared,
                                                const SimulateOptions& options = {},
                                                const LaunchOptions& launch = {});
 

@@ -335,7 +335,8 @@ TEST(LaunchQueueTest, ReportsRanksThatWaitForEachOther) {
   Case input = chain({{100, 100}, {200, 200}, {}}, 2);
   const Schedule order = schedule_of({{"0F0", "0B0", "0F1", "0B1"}, {"1F1", "1B1", "1F0", "1B0"}});
   for (const LaunchLowering lowering : {LaunchLowering::kBatched, LaunchLowering::kPerPeer}) {
-    const auto result = simulate_launch_queue(input, order, {}, {.lowering = lowering, .cells = {}});
+    const auto result =
+        simulate_launch_queue(input, order, {}, {.lowering = lowering, .cells = {}});
     ASSERT_TRUE(result.ok()) << result.error().message;
     EXPECT_FALSE(result->completed);
     EXPECT_EQ(result->makespan_ns, 100);
@@ -370,7 +371,8 @@ TEST(LaunchQueueTest, ReportsAWeightGradientAheadOfItsBackward) {
   Case input = chain({{10, 10}, {10, 10}, {10, 10}}, 1);
   const Schedule order = schedule_of({{"0F0", "0W0", "0I0"}, {"1F0", "1I0", "1W0"}});
   for (const LaunchLowering lowering : {LaunchLowering::kBatched, LaunchLowering::kPerPeer}) {
-    const auto result = simulate_launch_queue(input, order, {}, {.lowering = lowering, .cells = {}});
+    const auto result =
+        simulate_launch_queue(input, order, {}, {.lowering = lowering, .cells = {}});
     ASSERT_TRUE(result.ok()) << result.error().message;
     EXPECT_FALSE(result->completed);
     ASSERT_FALSE(result->blocked.empty());
@@ -432,6 +434,29 @@ TEST(LaunchQueueTest, HostWaitsForInputsAndPaysForLaunches) {
   EXPECT_EQ(idle(result->ranks[0], IdleCause::kFill), 4);
   EXPECT_EQ(idle(result->ranks[0], IdleCause::kDispatch), 8);
   expect_accounted(*result);
+}
+
+/// Through the one entry point: hints by name, arrangement, fused backwards.
+TEST(LaunchQueueTest, SimulateRunsCasesOfThisMode) {
+  Case input = chain({{10, 10}, {20, 20}, {}}, 2);
+  input.network.message_ns = 3;
+  input.network.link_delays = {{0, 1, 100}};
+  input.policy.hint.name = "1f1b";
+  const auto named = simulate(input);
+  ASSERT_TRUE(named.ok()) << named.error().message;
+  EXPECT_EQ(named->makespan_ns, 282);
+
+  Case split = chain({{10, 10}, {10, 10}, {10, 10}}, 2);
+  split.policy.hint.order =
+      schedule_of({{"0F0", "0F1", "0B0", "0B1"}, {"1F0", "1B0", "1F1", "1B1"}}).ranks;
+  split.policy.arrangement = Arrangement::kAscending;
+  split.duration_ns[split.program.task_id(0, Slot::kForward, 0)] = 11;
+  const auto fused = simulate(split);
+  ASSERT_TRUE(fused.ok()) << fused.error().message;
+  EXPECT_TRUE(fused->completed);
+  EXPECT_EQ(fused->arrangement, (std::vector<int>{1, 0}));
+  // Rank 1: F [10,20], B [20,40], F [40,50], B [50,70]; rank 0: B [70,90].
+  EXPECT_EQ(fused->makespan_ns, 90);
 }
 
 TEST(LaunchQueueTest, NamesWhatItDoesNotTake) {

@@ -244,6 +244,30 @@ TEST(ReplayTest, LeavesLaunchDelaysOutAndKeepsTransfers) {
   EXPECT_EQ(end_of("sync", 1), 88);
 }
 
+TEST(ReplayTest, SendsOfOneKindFollowEachOther) {
+  ProgramSpec spec = two_ranks().program.spec();
+  spec.microbatches = 2;
+  const TraceHeader header(*Program::create(spec));
+  TraceStep step;
+  for (const int m : {0, 1}) {
+    TraceTask task;
+    task.task.microbatch = m;
+    task.start_ns = 10 * m;
+    task.end_ns = 10 * m + 10;
+    step.tasks.push_back(task);
+    TraceMessage message;
+    message.to_stage = 1;
+    message.microbatch = m;
+    message.send = {10 * m + 10, 0, m == 0 ? 40 : 45};
+    message.receive = {m == 0 ? 0 : 40, 0, message.send.done_ns};
+    step.messages.push_back(message);
+  }
+  ReplayTypes types;
+  const auto replayed = ReplayStep::create(header, step, &types);
+  ASSERT_TRUE(replayed.ok()) << replayed.error().message;
+  EXPECT_EQ(replayed->run(recorded(*replayed)), 45);
+}
+
 TEST(ReplayTest, TraceOriginMeasuresFromTheFirstRecord) {
   TraceHeader header = two_ranks();
   header.origin = "trace";
