@@ -14,7 +14,9 @@
 
 #include "sim/median_count.h"
 #include "sim/replay_analysis.h"
+#include "sim/replay_case.h"
 #include "sim/replay_step.h"
+#include "sim/simulate.h"
 #include "traces/native_trace_writer.h"
 #include "traces/straggler_csv.h"
 
@@ -308,6 +310,76 @@ TEST(ReplayTest, OneStepOfItsOwnMeansIsItsOwnIdeal) {
   const auto scattered = analyse_trace(trace.path());
   ASSERT_FALSE(scattered.ok());
   EXPECT_NE(scattered.error().message.find("iteration 3 do not stand together"), std::string::npos);
+}
+
+/// The recorded order as a case, between what stands before and after it.
+TEST(ReplayCaseTest, FrameAndCaseGiveTheStepBack) {
+  const TraceHeader header = two_ranks();
+  const TraceStep step = late_step();
+  const auto made = replay_case(header, step, 0);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  const auto result = simulate(*made);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->makespan_ns, 68);
+  const auto frame = ReplayFrame::create(header, step);
+  ASSERT_TRUE(frame.ok()) << frame.error().message;
+  EXPECT_EQ(frame->head_ns(), 0);
+  EXPECT_EQ(frame->step_ns(std::vector<std::int64_t>{68, 43}), 88);
+
+  TraceStep framed = step;
+  TraceSpan gather = step.spans[0];
+  gather.name = "gather";
+  gather.start_ns = -9;
+  gather.end_ns = -2;
+  framed.spans.push_back(gather);
+  TraceSpan pause = gather;  // between F and B of rank 0
+  pause.group.clear();
+  pause.start_ns = 30;
+  pause.end_ns = 34;
+  framed.spans.push_back(pause);
+  const auto with_head = ReplayFrame::create(header, framed);
+  EXPECT_EQ(with_head->head_ns(), 7);
+  EXPECT_EQ(with_head->step_ns(std::vector<std::int64_t>{68, 43}), 95);
+  const auto paused = replay_case(header, framed, 0);
+  EXPECT_EQ(paused->duration_ns[paused->program.task_id(0, Slot::kBackward, 0)], 24);
+
+  framed.tasks.pop_back();
+  const auto incomplete = replay_case(header, framed, 0);
+  ASSERT_FALSE(incomplete.ok());
+  EXPECT_NE(incomplete.error().message.find("iteration 3, replica 0: 1B0 is missing"),
+            std::string::npos);
+}
+
+/// The simulator's own engine on real steps is within 1% of the replay.
+TEST(ReplayCaseTest, CasesOfRealStepsRunAsRecorded) {
+  const std::filesystem::path folder = std::filesystem::path(RRFP_SHARED_DIR) / "data/bytedance";
+  const auto imported = import_straggler_csv((folder / "trace-ST.csv.gz").string());
+  if (!imported.ok()) GTEST_SKIP() << imported.error().message;
+  const TemporaryFile trace("-cases.jsonl");
+  write_trace(*imported, trace.path());
+  Result<TraceStepReader> reader = TraceStepReader::open(trace.path());
+  ASSERT_TRUE(reader.ok());
+  const TraceHeader& header = reader->header();
+  TraceStep step;
+  Worst worst;
+  while (*reader->next(&step)) {
+    ReplayTypes types;
+    const auto replayed = ReplayStep::create(header, step, &types);
+    const auto frame = ReplayFrame::create(header, step);
+    ASSERT_TRUE(replayed.ok() && frame.ok());
+    std::vector<std::int64_t> end_ns;
+    for (int replica = 0; replica < header.replicas; ++replica) {
+      const auto made = replay_case(header, step, replica);
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      const auto result = simulate(*made);
+      ASSERT_TRUE(result.ok() && result->completed);
+      for (const RankResult& rank : result->ranks) end_ns.push_back(rank.end_ns.back());
+    }
+    worst.compare(static_cast<double>(frame->step_ns(end_ns)),
+                  static_cast<double>(replayed->run(recorded(*replayed))),
+                  std::to_string(step.iteration));
+  }
+  EXPECT_LT(worst.difference(), 0.01) << worst.where();
 }
 
 TEST(MedianCountTest, IsTheMedian) {
