@@ -61,6 +61,7 @@ class CoreMachines {
 
   // AnnouncedSequence. REQUIRES: more than one lane, eager.
   void on_announced(std::int64_t sequence, TaskId task);
+  bool has_sequence() const { return sequence_.has_value(); }
   TaskId front() const { return sequence_->front(); }
   std::int64_t pop();
   std::int64_t announced() const { return sequence_->announced(); }

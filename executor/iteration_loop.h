@@ -28,11 +28,12 @@ struct IterationEnd {
 /// received and nobody moves, the run is blocked.
 class Mail {
  public:
-  explicit Mail(Transport& transport) : transport_(&transport) {}
+  Mail(Transport& transport, int run) : transport_(&transport), run_(run) {}
 
   int endpoint() const { return transport_->endpoint(); }
   void tell(Letter letter) {
     letter.from = transport_->endpoint();
+    letter.run = run_;
     letter.bytes = 0;
     if (is_of_iteration(letter.tag)) ++sent_;
     transport_->tell(letter);
@@ -40,6 +41,7 @@ class Mail {
   void send(Letter letter, Payload payload) {
     if (payload.empty()) return tell(letter);
     letter.from = transport_->endpoint();
+    letter.run = run_;
     letter.bytes = static_cast<std::int64_t>(payload.size());
     if (is_of_iteration(letter.tag)) ++sent_;
     transport_->send(letter, std::move(payload));
@@ -50,6 +52,7 @@ class Mail {
 
  private:
   Transport* transport_;
+  int run_;
   std::int64_t sent_ = 0;
   std::int64_t received_ = 0;
 };

@@ -41,6 +41,7 @@ struct Letter {
   std::uint8_t flag = 0;
   std::int32_t from = 0;  ///< endpoint
   std::int32_t to = 0;    ///< endpoint
+  std::int32_t run = 0;   ///< of this job; letters of an earlier one are stale
   std::int32_t iteration = 0;
   TaskId task = kNoTask;
   std::int32_t edge = -1;

@@ -38,6 +38,7 @@ struct RunTuning {
 };
 
 struct RunPlan {
+  int run = 0;  ///< numbers the runs of one job, over one transport
   Grid grid;
   /// [iteration][replica]; owned by whoever made the plan.
   std::vector<std::vector<const PreparedCase*>> worlds;

@@ -16,7 +16,7 @@ RankLoop::RankLoop(const LoopContext& context)
       depth_(world_.input().queue_depth),
       size_(static_cast<int>(program_.tasks_of_rank(context.place.rank).size())),
       states_(static_cast<std::size_t>(program_.task_ids())),
-      message_here_(program_.edges().size() * static_cast<std::size_t>(microbatches_)),
+      arrival_of_(program_.edges().size() * static_cast<std::size_t>(microbatches_), -1),
       link_free_ns_(static_cast<std::size_t>(program_.ranks())),
       sync_(context) {
   record_.endpoint = context.grid.endpoint(context.place);
@@ -55,13 +55,11 @@ Result<void> RankLoop::on_letter(const Letter& letter, Payload payload, std::int
     case Tag::kNotice:
       machines_.on_notice(letter.task, letter.stage, letter.time_ns);
       return {};
-    case Tag::kVote: {
-      const int microbatch = program_.microbatch_of(letter.task);
-      if (machines_.on_lane(letter.edge, microbatch, letter.lane)) {
-        arrived_for_group(letter.task, program_.edge(letter.edge).from, now_ns);
+    case Tag::kVote:
+      if (machines_.on_lane(letter.edge, program_.microbatch_of(letter.task), letter.lane)) {
+        arrived_for_group(letter.edge, letter.task, now_ns);
       }
       return {};
-    }
     case Tag::kStart:
       machines_.on_announced(letter.sequence, letter.task);
       at(letter.task).decided_ns = now_ns;
@@ -84,15 +82,16 @@ Result<void> RankLoop::on_letter(const Letter& letter, Payload payload, std::int
 Result<void> RankLoop::take_message(const Letter& letter, Payload payload, std::int64_t now_ns) {
   const Edge& edge = program_.edge(letter.edge);
   const int microbatch = program_.microbatch_of(letter.task);
-  message_here_[static_cast<std::size_t>(letter.edge * microbatches_ + microbatch)] = true;
+  arrival_of_[static_cast<std::size_t>(letter.edge * microbatches_ + microbatch)] =
+      static_cast<std::int32_t>(record_.arrivals.size());
   record_.arrivals.push_back({letter.edge, microbatch, letter.time_ns, letter.sent_ns,
-                              letter.due_ns, now_ns, letter.bytes});
+                              letter.due_ns, now_ns, now_ns, letter.bytes});
   Result<void> taken = context_.device->take_input(letter.task, edge.from, std::move(payload));
   if (!taken.ok()) return taken;
   --at(letter.task).inputs_missing;
   note_ready(letter.task, now_ns);
   if (!votes_) {
-    if (leader_) arrived_for_group(letter.task, edge.from, now_ns);
+    if (leader_) arrived_for_group(letter.edge, letter.task, now_ns);
   } else if (!leader_) {
     Letter vote = this->letter(Tag::kVote);
     vote.to = peer(context_.place.rank, 0);
@@ -101,14 +100,17 @@ Result<void> RankLoop::take_message(const Letter& letter, Payload payload, std::
     vote.due_ns = now_ns + world_.vote_ns();
     context_.mail->tell(vote);
   } else if (machines_.on_lane(letter.edge, microbatch, 0)) {
-    arrived_for_group(letter.task, edge.from, now_ns);
+    arrived_for_group(letter.edge, letter.task, now_ns);
   }
   return {};
 }
 
-void RankLoop::arrived_for_group(TaskId task, int producer, std::int64_t now_ns) {
+void RankLoop::arrived_for_group(EdgeId edge, TaskId task, std::int64_t now_ns) {
+  const auto message =
+      static_cast<std::size_t>(edge * microbatches_ + program_.microbatch_of(task));
+  record_.arrivals[static_cast<std::size_t>(arrival_of_[message])].group_ns = now_ns;
   note_ready(task, now_ns);
-  machines_.on_input(task, producer);
+  machines_.on_input(task, program_.edge(edge).from);
 }
 
 void RankLoop::note_ready(TaskId task, std::int64_t now_ns) {
@@ -126,7 +128,8 @@ void RankLoop::take_lane_start(TaskId task, std::int64_t start_ns) {
 Result<bool> RankLoop::step(std::int64_t now_ns) {
   bool moved = false;
   for (; next_root_ < roots_.size() && roots_[next_root_].time_ns <= now_ns; ++next_root_) {
-    if (leader_) arrived_for_group(roots_[next_root_].task, RankScheduler::kRootInput, now_ns);
+    note_ready(roots_[next_root_].task, now_ns);
+    if (leader_) machines_.on_input(roots_[next_root_].task, RankScheduler::kRootInput);
     moved = dirty_ = true;
   }
   while (const std::optional<DeviceEvent> event = context_.device->poll(now_ns)) {
@@ -342,7 +345,7 @@ std::string RankLoop::missing_input(TaskId task) const {
           program_.find_edge(forward ? Kind::kForward : Kind::kBackward, from, stage);
       const int rank = program_.rank_of(from);
       if (rank == context_.place.rank || !program_.edge(edge).carries) continue;
-      if (message_here_[static_cast<std::size_t>(edge * microbatches_ + microbatch)]) continue;
+      if (arrival_of_[static_cast<std::size_t>(edge * microbatches_ + microbatch)] >= 0) continue;
       return (forward ? "the activation" : "the gradient") + std::string(" on channel rank ") +
              std::to_string(rank) + " -> rank " + std::to_string(context_.place.rank) + " (stage " +
              std::to_string(from) + " -> " + std::to_string(stage) + ")";

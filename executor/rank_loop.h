@@ -58,7 +58,7 @@ class RankLoop final : public IterationLoop {
   };
 
   Result<void> take_message(const Letter& letter, Payload payload, std::int64_t now_ns);
-  void arrived_for_group(TaskId task, int producer, std::int64_t now_ns);
+  void arrived_for_group(EdgeId edge, TaskId task, std::int64_t now_ns);
   void take_lane_start(TaskId task, std::int64_t start_ns);
   Result<void> on_device(const DeviceEvent& event, std::int64_t now_ns);
   Result<void> finish_task(TaskId task, std::int64_t end_ns, std::int64_t now_ns);
@@ -93,7 +93,7 @@ class RankLoop final : public IterationLoop {
   const int size_;  // tasks of the rank
 
   std::vector<TaskState> states_;
-  std::vector<bool> message_here_;          // by message
+  std::vector<std::int32_t> arrival_of_;    // by message: into record_.arrivals; -1: not here
   std::vector<std::int64_t> link_free_ns_;  // by destination rank
   std::vector<RootInput> roots_;            // by time
   std::size_t next_root_ = 0;

@@ -30,6 +30,7 @@ struct ArrivalRecord {
   std::int64_t sent_ns = 0;     ///< its transmission starts
   std::int64_t due_ns = 0;      ///< when this world has it arrive
   std::int64_t arrival_ns = 0;  ///< when the receiver saw it
+  std::int64_t group_ns = 0;    ///< on the leader: when it had arrived for the group
   std::int64_t bytes = 0;       ///< of the payload that travelled
 };
 

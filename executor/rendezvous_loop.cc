@@ -126,7 +126,7 @@ Result<void> RendezvousLoop::on_letter(const Letter& letter, Payload payload, st
   if (found == phase_.end()) return Error{"a message came whose receive was not posted"};
   found->done = true;
   record_.arrivals.push_back({letter.edge, microbatch, letter.time_ns, letter.sent_ns,
-                              letter.due_ns, now_ns, letter.bytes});
+                              letter.due_ns, now_ns, now_ns, letter.bytes});
   ready_ns_ = now_ns;
   return context_.device->take_input(letter.task, program_.edge(letter.edge).from,
                                      std::move(payload));

@@ -60,7 +60,8 @@ class Transport {
   virtual void wait(std::int64_t until_ns) = 0;
   virtual void wake() = 0;
 
-  /// Everything that was sent has left; call until true before leaving.
+  /// Everything that was sent has left; call until true before leaving. Takes
+  /// nothing that has come.
   virtual bool flushed() = 0;
   /// The error names the peer and the call.
   virtual Result<void> status() const = 0;

@@ -47,7 +47,7 @@ Worker::Worker(const RunPlan& plan, Transport& transport, Device& device, const 
       transport_(transport),
       device_(device),
       clock_(clock),
-      mail_(transport),
+      mail_(transport, plan.run),
       stop_(stop),
       line_(line),
       place_(plan.grid.place(transport.endpoint())) {
@@ -71,21 +71,19 @@ WorkerEnd Worker::run() {
   while (!ended_) turn();
   // What was sent last must leave; a peer that is gone does not hold it up.
   const std::int64_t give_up_ns = clock_.local_now_ns() + 1'000'000'000;
-  Delivery delivery;
-  while (!transport_.flushed() && clock_.local_now_ns() < give_up_ns) {
-    while (transport_.poll(delivery)) {
-    }
-    sleep_for(50'000);
-  }
+  while (!transport_.flushed() && clock_.local_now_ns() < give_up_ns) sleep_for(50'000);
   return result_;
 }
 
 void Worker::turn() {
   bool moved = false;
   take_deliveries(moved);
+  if (stop_.load(std::memory_order_relaxed)) {
+    if (coordinator_) coordinator_->stop(RunEnd::kStopped, "stopped");
+    if (!coordinator_) end(RunEnd::kStopped, "stopped");
+  }
   if (coordinator_) {
     const std::int64_t local_now_ns = clock_.local_now_ns();
-    if (stop_.load(std::memory_order_relaxed)) coordinator_->stop(RunEnd::kStopped, "stopped");
     coordinator_->step(local_now_ns);
     while (!coordinator_->outbox().empty()) {
       auto [letter, payload] = std::move(coordinator_->outbox().front());
@@ -122,6 +120,7 @@ void Worker::take_deliveries(bool& moved) {
 }
 
 void Worker::on_arrival(Letter letter, Payload payload) {
+  if (letter.run != plan_.run) return;
   if (!is_of_iteration(letter.tag)) {
     on_run_letter(letter, std::move(payload));
     return;
@@ -311,6 +310,7 @@ void Worker::watch_coordinator(std::int64_t local_now_ns) {
 
 void Worker::send(Letter letter, Payload payload) {
   letter.from = transport_.endpoint();
+  letter.run = plan_.run;
   if (letter.to == transport_.endpoint()) {
     to_self_.emplace_back(letter, std::move(payload));
     return;
