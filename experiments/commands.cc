@@ -14,6 +14,7 @@ namespace rrfp {
 extern const Command kSimulateCommand;
 extern const Command kSweepCommand;
 extern const Command kScheduleCommand;
+extern const Command kInitCommand;
 
 namespace {
 
@@ -21,6 +22,7 @@ constexpr std::array kCommands = {
     &kSimulateCommand,
     &kSweepCommand,
     &kScheduleCommand,
+    &kInitCommand,
 };
 
 std::string overview() {

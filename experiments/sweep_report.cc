@@ -11,13 +11,21 @@ namespace rrfp {
 
 namespace {
 
-// Where an activation is one byte, bytes are activations.
-DisplayUnit memory_unit(const Scenario& scenario, std::int64_t most) {
-  const std::vector<std::int64_t>& values = scenario.memory.activation_bytes.values;
-  const bool counted =
-      std::all_of(values.begin(), values.end(), [](std::int64_t bytes) { return bytes == 1; });
-  return counted ? DisplayUnit{"activations", 1} : byte_unit(most);
-}
+// Bytes in activations, the unit in which schedules are told apart: of the
+// largest activation that there is.
+class Activations {
+ public:
+  explicit Activations(const Scenario& scenario) {
+    const std::vector<std::int64_t>& bytes = scenario.memory.activation_bytes.values;
+    bytes_ = std::max<std::int64_t>(1, *std::max_element(bytes.begin(), bytes.end()));
+  }
+  std::string text(std::int64_t bytes) const {
+    return fixed(static_cast<double>(bytes) / static_cast<double>(bytes_), 2);
+  }
+
+ private:
+  std::int64_t bytes_ = 1;
+};
 
 std::string note_of(const PolicySummary& summary, const Scenario& scenario) {
   if (summary.name == scenario.policies[static_cast<std::size_t>(scenario.baseline)].name) {
@@ -34,18 +42,15 @@ std::string interval_text(const std::optional<Interval>& interval) {
 
 std::string table_of(const SweepPoint& point, const std::vector<PolicySummary>& summaries) {
   std::int64_t longest_ns = 0;
-  std::int64_t most_bytes = 0;
   for (const PolicySummary& summary : summaries) {
     longest_ns = std::max(longest_ns, summary.p95_ns);
-    most_bytes = std::max(most_bytes, summary.memory.bytes);
   }
   const DisplayUnit time = time_unit(longest_ns);
-  const DisplayUnit bytes = memory_unit(point.scenario, most_bytes);
+  const Activations activations(point.scenario);
   const std::string in_time = " [" + std::string(time.name) + "]";
-  const std::string in_bytes = " [" + std::string(bytes.name) + "]";
   TextTable table({"policy", "mean" + in_time, "p50", "p95", "idle", "speed-up", "95 % interval",
-                   "over fixed at its memory", "peak memory" + in_bytes, "of it inbox", "all ranks",
-                   "note"});
+                   "over fixed at its memory", "peak memory [activations]", "of it inbox",
+                   "all ranks", "note"});
   table.align_left(11);
   for (const PolicySummary& summary : summaries) {
     const PeakMemory& memory = summary.memory;
@@ -60,8 +65,8 @@ std::string table_of(const SweepPoint& point, const std::vector<PolicySummary>& 
                summary.speedup_at_memory
                    ? fixed(*summary.speedup_at_memory, 3) + " " + summary.fixed_at_memory
                    : "-",
-               in_unit(memory.bytes, bytes), in_unit(memory.inbox_bytes, bytes),
-               in_unit(memory.all_ranks_bytes, bytes),
+               activations.text(memory.bytes), activations.text(memory.inbox_bytes),
+               activations.text(memory.all_ranks_bytes),
                blocked ? std::to_string(summary.blocked) + " of " + std::to_string(summary.runs) +
                              " runs blocked"
                        : note_of(summary, point.scenario)});

@@ -8,10 +8,29 @@ namespace {
 
 using Times = std::vector<std::int64_t>;
 
-MemoryAgainstBaseline against(const PeakMemory& memory, const PeakMemory& baseline) {
-  if (!memory.within(baseline)) return MemoryAgainstBaseline::kMore;
-  return baseline.within(memory) ? MemoryAgainstBaseline::kEqual : MemoryAgainstBaseline::kLess;
-}
+// Compares memory, blind to less than half an activation per rank.
+class MemoryScale {
+ public:
+  explicit MemoryScale(const Scenario& scenario) : ranks_(scenario.pipeline.ranks) {
+    const std::vector<std::int64_t>& bytes = scenario.memory.activation_bytes.values;
+    half_bytes_ = *std::max_element(bytes.begin(), bytes.end()) / 2;
+  }
+
+  // Neither on the rank with the most nor in total more than `other`.
+  bool within(const PeakMemory& memory, const PeakMemory& other) const {
+    return memory.bytes - other.bytes <= half_bytes_ &&
+           (memory.all_ranks_bytes - other.all_ranks_bytes) / ranks_ <= half_bytes_;
+  }
+
+  MemoryAgainstBaseline against(const PeakMemory& memory, const PeakMemory& baseline) const {
+    if (!within(memory, baseline)) return MemoryAgainstBaseline::kMore;
+    return within(baseline, memory) ? MemoryAgainstBaseline::kEqual : MemoryAgainstBaseline::kLess;
+  }
+
+ private:
+  std::int64_t half_bytes_ = 0;
+  std::int64_t ranks_ = 1;
+};
 
 // Everything but the comparisons. `times` gets the policy's, in order of
 // iteration, of all runs.
@@ -50,9 +69,6 @@ bool has_times(const PolicySummary& summary) { return summary.blocked == 0 && su
 
 void compare_with_baseline(std::vector<PolicySummary>& summaries, const std::vector<Times>& times,
                            std::size_t baseline, std::uint64_t seed) {
-  for (PolicySummary& summary : summaries) {
-    summary.against_baseline = against(summary.memory, summaries[baseline].memory);
-  }
   if (!has_times(summaries[baseline])) return;
   std::vector<std::size_t> compared;
   std::vector<Times> compared_times;
@@ -71,12 +87,15 @@ void compare_with_baseline(std::vector<PolicySummary>& summaries, const std::vec
   }
 }
 
-void compare_at_memory(std::vector<PolicySummary>& summaries) {
+void compare_at_memory(std::vector<PolicySummary>& summaries, std::size_t baseline,
+                       const MemoryScale& scale) {
   for (PolicySummary& summary : summaries) {
+    summary.against_baseline = scale.against(summary.memory, summaries[baseline].memory);
     if (!has_times(summary)) continue;
     const PolicySummary* best = nullptr;
     for (const PolicySummary& other : summaries) {
-      if (!other.fixed || !has_times(other) || !other.memory.within(summary.memory)) continue;
+      if (!other.fixed || !has_times(other) || !scale.within(other.memory, summary.memory))
+        continue;
       if (best == nullptr || other.mean_ns < best->mean_ns) best = &other;
     }
     if (best == nullptr) continue;
@@ -106,9 +125,9 @@ std::vector<PolicySummary> summarize(const SweepPoint& point) {
   for (std::size_t policy = 0; policy < point.runs.size(); ++policy) {
     summaries.push_back(summary_of(point, policy, times[policy]));
   }
-  compare_with_baseline(summaries, times, static_cast<std::size_t>(point.scenario.baseline),
-                        point.scenario.seed);
-  compare_at_memory(summaries);
+  const auto baseline = static_cast<std::size_t>(point.scenario.baseline);
+  compare_with_baseline(summaries, times, baseline, point.scenario.seed);
+  compare_at_memory(summaries, baseline, MemoryScale(point.scenario));
   return summaries;
 }
 

@@ -1,0 +1,139 @@
+// rrfp init: writes a commented scenario to start from.
+#include <array>
+#include <filesystem>
+#include <ostream>
+
+#include "experiments/command.h"
+#include "experiments/scenario_template.h"
+#include "traces/atomic_file.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::array kOptions = {
+    OptionRow{"pp", "P", "pipeline ranks, 1 to 4096"},
+    OptionRow{"microbatches", "M", "microbatches of an iteration, 1 to 65536"},
+    OptionRow{"forward-ms", "MS", "forward of one stage and microbatch"},
+    OptionRow{"backward-ms", "MS", "the whole backward of one stage and microbatch"},
+    OptionRow{"weight-ms", "MS", "of it, the weight gradient (default: half, said so in the file)"},
+    OptionRow{"gpu-gb", "GB", "memory of a device (default 80)"},
+    OptionRow{"model-gb", "GB", "of it weights, gradients and optimizer (default: 40 %)"},
+    OptionRow{"activation-gb", "GB",
+              "activations of one stage and microbatch (default: 1f1b just fits)"},
+    OptionRow{"latency-us", "US", "latency of a message (default 50)"},
+    OptionRow{"out", "FILE", "write to FILE, which must not exist, instead of printing"},
+};
+
+constexpr double kMost = 1e9;
+
+Result<int> count(const Options& options, std::string_view name, std::int64_t most) {
+  const Result<std::optional<std::int64_t>> value = options.integer(name, 1, most);
+  if (!value.ok()) return value.error();
+  if (*value) return static_cast<int>(**value);
+  return Error{"--" + std::string(name) + " is missing; expected a whole number from 1 to " +
+               std::to_string(most)};
+}
+
+// A number from 0 to kMost.
+Result<std::optional<double>> amount(const Options& options, std::string_view name) {
+  const Result<std::optional<double>> value = options.number(name, 0);
+  if (!value.ok()) return value.error();
+  if (*value && **value > kMost) {
+    return Error{"--" + std::string(name) + ": found " + *options.text(name) +
+                 "; expected a number of at most 1000000000"};
+  }
+  return *value;
+}
+
+Result<double> needed(const Options& options, std::string_view name) {
+  const Result<std::optional<double>> value = amount(options, name);
+  if (!value.ok()) return value.error();
+  if (*value) return **value;
+  return Error{"--" + std::string(name) + " is missing; expected a number of at least 0"};
+}
+
+Result<void> read_times(const Options& options, JobNumbers& job) {
+  const Result<int> ranks = count(options, "pp", 4096);
+  if (!ranks.ok()) return ranks.error();
+  job.ranks = *ranks;
+  const Result<int> microbatches = count(options, "microbatches", 65536);
+  if (!microbatches.ok()) return microbatches.error();
+  job.microbatches = *microbatches;
+  const Result<double> forward = needed(options, "forward-ms");
+  if (!forward.ok()) return forward.error();
+  job.forward_ms = *forward;
+  const Result<double> backward = needed(options, "backward-ms");
+  if (!backward.ok()) return backward.error();
+  job.backward_ms = *backward;
+  const Result<std::optional<double>> weight = amount(options, "weight-ms");
+  if (!weight.ok()) return weight.error();
+  if (*weight && **weight > job.backward_ms) {
+    return Error{"--weight-ms: found " + *options.text("weight-ms") +
+                 "; expected at most --backward-ms, of which it is a part"};
+  }
+  job.weight_ms = *weight;
+  const Result<std::optional<double>> latency = amount(options, "latency-us");
+  if (!latency.ok()) return latency.error();
+  job.latency_us = *latency;
+  return {};
+}
+
+Result<void> read_memory(const Options& options, JobNumbers& job) {
+  const Result<std::optional<double>> gpu = amount(options, "gpu-gb");
+  if (!gpu.ok()) return gpu.error();
+  job.gpu_gb = gpu->value_or(80);
+  const Result<std::optional<double>> model = amount(options, "model-gb");
+  if (!model.ok()) return model.error();
+  job.model_gb = *model;
+  const Result<std::optional<double>> activation = amount(options, "activation-gb");
+  if (!activation.ok()) return activation.error();
+  job.activation_gb = *activation;
+  const double left_gb = job.gpu_gb - job.model_gb.value_or(0);
+  if (left_gb <= 0) {
+    return Error{"--model-gb leaves no memory for activations; expected less than --gpu-gb"};
+  }
+  if (job.activation_gb && *job.activation_gb > left_gb) {
+    return Error{"--activation-gb: found " + *options.text("activation-gb") +
+                 "; expected at most what --gpu-gb leaves after --model-gb"};
+  }
+  return {};
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  JobNumbers job;
+  if (Result<void> read = read_times(options, job); !read.ok()) return read.error();
+  if (Result<void> read = read_memory(options, job); !read.ok()) return read.error();
+  const std::string text = scenario_template(job);
+  const std::optional<std::string> out = options.text("out");
+  if (!out) {
+    terminal.out << text;
+    return ExitStatus::kDone;
+  }
+  // What a person has edited since is not overwritten.
+  if (std::error_code ignored; std::filesystem::exists(*out, ignored)) {
+    return Error{*out + ": exists already; remove it or give another --out"};
+  }
+  if (Result<void> written = write_file_atomically(*out, text); !written.ok()) {
+    return written.error();
+  }
+  terminal.out << "wrote " << *out << "; `rrfp sweep " << *out << "` runs it\n";
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+extern const Command kInitCommand;
+const Command kInitCommand = {
+    "init",
+    "writes a commented scenario to start from",
+    "",
+    "What is not given is assumed, and marked as such in the file.",
+    "rrfp init --pp 8 --microbatches 64 --forward-ms 18.5 --backward-ms 27.4 --gpu-gb 80 "
+    "--out job.json",
+    kOptions,
+    0,
+    run,
+};
+
+}  // namespace rrfp
