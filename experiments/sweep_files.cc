@@ -6,9 +6,11 @@
 #include <filesystem>
 
 #include "experiments/display_units.h"
+#include "experiments/result_report.h"
 #include "scheduler_core/nearest.h"
 #include "traces/atomic_file.h"
 #include "traces/json_writer.h"
+#include "traces/policy_file.h"
 #include "traces/text_file.h"
 
 namespace rrfp {
@@ -54,10 +56,17 @@ std::string runs_csv(const Sweep& sweep) {
   return text;
 }
 
-JsonValue policy_to_json(const PolicySummary& summary) {
+JsonValue policy_to_json(const PolicySummary& summary, const Scenario& scenario,
+                         const ScenarioPolicy& policy) {
   JsonValue out{JsonObject()};
   out.add("name", JsonValue(summary.name));
+  // An order that is spelled out has no name of its own.
+  const HintSpec& hint = policy.policy.hint;
+  out.add("hint", hint.order.empty() ? JsonValue(hint.name) : JsonValue());
   out.add("fixed", JsonValue(summary.fixed));
+  out.add("anticipates", JsonValue(policy.policy.anticipation.has_value()));
+  out.add("arrange", arrangement_to_json(policy.policy.arrangement));
+  out.add("network", JsonValue(mode_name(policy.mode.value_or(scenario.network.mode))));
   out.add("runs", JsonValue(summary.runs));
   out.add("blocked", JsonValue(summary.blocked));
   if (summary.blocked == 0) {
@@ -175,7 +184,9 @@ JsonValue summary_to_json(const Sweep& sweep,
     one.add("baseline",
             JsonValue(scenario.policies[static_cast<std::size_t>(scenario.baseline)].name));
     JsonArray policies;
-    for (const PolicySummary& summary : summaries[i]) policies.push_back(policy_to_json(summary));
+    for (std::size_t policy = 0; policy < summaries[i].size(); ++policy) {
+      policies.push_back(policy_to_json(summaries[i][policy], scenario, scenario.policies[policy]));
+    }
     one.add("policies", JsonValue(std::move(policies)));
     points.push_back(std::move(one));
   }
