@@ -1,8 +1,17 @@
 #include "scheduler_core/admission.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace rrfp {
+
+namespace {
+
+bool all_equal(std::span<const std::int64_t> values) {
+  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+}
+
+}  // namespace
 
 AdmissionRule rule_for(const Program& program) {
   if (program.ordered_accumulation()) return AdmissionRule::kOldestFirst;
@@ -10,6 +19,21 @@ AdmissionRule rule_for(const Program& program) {
     if (program.predecessors(stage).size() > 1) return AdmissionRule::kOldestFirst;
   }
   return AdmissionRule::kShares;
+}
+
+Returns returned_by(const Program& program, TaskId task) {
+  const int stage = program.stage_of(task);
+  const TaskId weight = program.task_id(stage, Slot::kWeight, program.microbatch_of(task));
+  switch (program.slot_of(task)) {
+    case Slot::kForward:
+      return program.backward_of(stage) == Backward::kNone ? Returns::kEverything
+                                                           : Returns::kNothing;
+    case Slot::kBackward:
+      return program.exists(weight) ? Returns::kAllButStash : Returns::kEverything;
+    case Slot::kWeight:
+      break;
+  }
+  return Returns::kStash;
 }
 
 std::int64_t token_bytes(const Program& program, std::span<const std::int64_t> activation_bytes,
@@ -31,27 +55,41 @@ std::int64_t least_budget(const Program& program, std::span<const std::int64_t> 
 
 Admission::Admission(const Program& program, int rank, const MemoryModel& memory,
                      std::optional<std::int64_t> budget_bytes)
-    : limited_(budget_bytes.has_value()),
+    : stages_(static_cast<int>(program.stages_of(rank).size())),
+      budget_bytes_(budget_bytes.value_or(0)),
+      limited_(budget_bytes.has_value()),
       rule_(rule_for(program)),
-      microbatches_(program.microbatches()),
-      budget_bytes_(budget_bytes.value_or(0)) {
+      microbatches_(program.microbatches()) {
   const auto count = static_cast<std::size_t>(microbatches_);
-  for (const int stage : program.stages_of(rank)) {
-    StageState state;
-    state.token_bytes = token_bytes(program, memory.activation_bytes, stage);
-    stages_.push_back(state);
-    const auto copy = [&](std::span<const std::int64_t> from, std::vector<std::int64_t>& to) {
-      if (from.empty()) return;
-      const auto rows = from.subspan(static_cast<std::size_t>(stage) * count, count);
-      to.insert(to.end(), rows.begin(), rows.end());
-    };
-    copy(memory.activation_bytes, activation_bytes_);
-    copy(memory.weight_stash_bytes.empty() ? memory.activation_bytes : memory.weight_stash_bytes,
-         stash_bytes_);
+  const std::span<const std::int64_t> activations = memory.activation_bytes;
+  const std::span<const std::int64_t> stashes =
+      memory.weight_stash_bytes.empty() ? activations : memory.weight_stash_bytes;
+  if (!activations.empty()) {
+    activation_bytes_ = FixedArray<std::int64_t>(stages_.size() * microbatches_);
+    stash_bytes_ = FixedArray<std::int64_t>(stages_.size() * microbatches_);
+  }
+  for (int local = 0; local < stages_.size(); ++local) {
+    const int stage = program.stages_of(rank)[static_cast<std::size_t>(local)];
+    StageState& state = stages_[local];
+    if (!activations.empty()) {
+      const std::size_t first = static_cast<std::size_t>(stage) * count;
+      const auto activation = activations.subspan(first, count);
+      const auto stash = stashes.subspan(first, count);
+      state.uniform = all_equal(activation) && all_equal(stash);
+      state.activation_bytes = activation.front();
+      state.token_bytes = token_bytes(program, activations, stage);
+      std::copy(activation.begin(), activation.end(), &activation_bytes_[index(local, 0)]);
+      std::copy(stash.begin(), stash.end(), &stash_bytes_[index(local, 0)]);
+      for (const Returns part : {Returns::kEverything, Returns::kAllButStash, Returns::kStash}) {
+        state.returned_bytes[static_cast<int>(part)] = returned_bytes(local, 0, part);
+      }
+    }
   }
   if (limited_) {
     RRFP_CHECK(budget_bytes_ >= least_budget(program, memory.activation_bytes, rank));
-    if (rule_ == AdmissionRule::kOldestFirst) decided_.resize(stages_.size() * count);
+    if (rule_ == AdmissionRule::kOldestFirst) {
+      decided_ = FixedArray<bool>(stages_.size() * microbatches_);
+    }
   }
   reset();
 }
@@ -70,36 +108,41 @@ void Admission::reset() {
   std::fill(decided_.begin(), decided_.end(), false);
 }
 
-void Admission::take(int local_stage, int microbatch) {
-  StageState& stage = stages_[static_cast<std::size_t>(local_stage)];
-  const std::int64_t bytes = activation(local_stage, microbatch);
-  if (limited_ && rule_ == AdmissionRule::kOldestFirst) {
-    if (token_microbatch(local_stage) == microbatch) {
-      stage.token_holder = microbatch;
-    } else {
-      RRFP_CHECK(bytes <= pool_bytes_);
-      pool_bytes_ -= bytes;
-    }
-    decided_[index(local_stage, microbatch)] = true;
-    while (stage.oldest < microbatches_ && decided_[index(local_stage, stage.oldest)]) {
-      ++stage.oldest;
-    }
+void Admission::take_oldest_first(int local_stage, int microbatch) {
+  StageState& stage = stages_[local_stage];
+  if (token_microbatch(local_stage) == microbatch) {
+    stage.token_holder = microbatch;
+  } else {
+    pool_bytes_ -= activation(local_stage, microbatch);
+    RRFP_CHECK(pool_bytes_ >= 0);
   }
-  hold(stage, bytes);
-  RRFP_CHECK(!limited_ || slack_bytes_ >= 0 || rule_ == AdmissionRule::kOldestFirst);
-  peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+  decided_[index(local_stage, microbatch)] = true;
+  while (stage.oldest < microbatches_ && decided_[index(local_stage, stage.oldest)]) ++stage.oldest;
 }
 
-void Admission::release(int local_stage, int microbatch, Release part) {
-  StageState& stage = stages_[static_cast<std::size_t>(local_stage)];
-  std::int64_t bytes = activation(local_stage, microbatch);
-  if (part == Release::kAllButStash) bytes -= stash(local_stage, microbatch);
-  if (part == Release::kStash) bytes = stash(local_stage, microbatch);
-  hold(stage, -bytes);
-  if (!limited_ || rule_ != AdmissionRule::kOldestFirst) return;
+std::int64_t Admission::returned_bytes(int local_stage, int microbatch, Returns part) const {
+  if (activation_bytes_.empty()) return 0;
+  const std::int64_t all = activation_bytes_[index(local_stage, microbatch)];
+  const std::int64_t stash = stash_bytes_[index(local_stage, microbatch)];
+  switch (part) {
+    case Returns::kNothing:
+      return 0;
+    case Returns::kEverything:
+      return all;
+    case Returns::kAllButStash:
+      return all - stash;
+    case Returns::kStash:
+      break;
+  }
+  return stash;
+}
+
+void Admission::give_back_oldest_first(int local_stage, int microbatch, std::int64_t bytes,
+                                       Returns part) {
+  StageState& stage = stages_[local_stage];
   if (stage.token_holder != microbatch) {
     pool_bytes_ += bytes;
-  } else if (part != Release::kAllButStash) {
+  } else if (part == Returns::kEverything || part == Returns::kStash) {
     stage.token_holder = -1;
   }
 }

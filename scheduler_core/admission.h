@@ -21,8 +21,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
+#include "scheduler_core/fixed_array.h"
 #include "scheduler_core/program.h"
 
 namespace rrfp {
@@ -45,9 +45,12 @@ std::int64_t token_bytes(const Program& program, std::span<const std::int64_t> a
 std::int64_t least_budget(const Program& program, std::span<const std::int64_t> activation_bytes,
                           int rank);
 
-/// What a finish gives back: B, I without a W, and F of a frozen stage free
-/// everything; I before a W frees all but the weight stash, W the rest.
-enum class Release : std::uint8_t { kEverything, kAllButStash, kStash };
+/// What a finish gives back: B, I without a W, and F of a frozen stage
+/// everything; I before a W all but the weight stash, W the rest.
+enum class Returns : std::uint8_t { kNothing, kEverything, kAllButStash, kStash };
+
+/// REQUIRES: program.exists(task).
+Returns returned_by(const Program& program, TaskId task);
 
 class Admission {
  public:
@@ -60,12 +63,13 @@ class Admission {
   void reset();
 
   bool limited() const { return limited_; }
+  AdmissionRule rule() const { return rule_; }
 
   /// The largest activation that fits at this stage for any microbatch.
   /// REQUIRES: limited().
   std::int64_t room(int local_stage) const {
     if (rule_ == AdmissionRule::kOldestFirst) return pool_bytes_;
-    const StageState& stage = stages_[static_cast<std::size_t>(local_stage)];
+    const StageState& stage = stages_[local_stage];
     return slack_bytes_ + std::max(stage.held_bytes, stage.token_bytes) - stage.held_bytes;
   }
 
@@ -73,7 +77,7 @@ class Admission {
   /// REQUIRES: limited().
   int token_microbatch(int local_stage) const {
     if (rule_ == AdmissionRule::kShares) return -1;
-    const StageState& stage = stages_[static_cast<std::size_t>(local_stage)];
+    const StageState& stage = stages_[local_stage];
     return stage.token_holder < 0 && stage.oldest < microbatches_ ? stage.oldest : -1;
   }
 
@@ -84,30 +88,51 @@ class Admission {
   }
 
   /// An F was decided. REQUIRES: admits().
-  void take(int local_stage, int microbatch);
+  void take(int local_stage, int microbatch) {
+    if (limited_ && rule_ == AdmissionRule::kOldestFirst)
+      take_oldest_first(local_stage, microbatch);
+    hold(stages_[local_stage], activation(local_stage, microbatch));
+    RRFP_CHECK(!limited_ || held_bytes_ <= budget_bytes_);
+    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+  }
 
-  /// A task finished that frees `part` of what its F took.
-  void release(int local_stage, int microbatch, Release part);
+  /// A task finished that gives back `part` of what its F took.
+  void give_back(int local_stage, int microbatch, Returns part) {
+    StageState& stage = stages_[local_stage];
+    std::int64_t bytes = stage.returned_bytes[static_cast<int>(part)];
+    if (!stage.uniform) bytes = returned_bytes(local_stage, microbatch, part);
+    hold(stage, -bytes);
+    if (limited_ && rule_ == AdmissionRule::kOldestFirst) {
+      give_back_oldest_first(local_stage, microbatch, bytes, part);
+    }
+  }
 
+  /// True where every F of the stage takes the same.
+  bool uniform(int local_stage) const { return stages_[local_stage].uniform; }
   std::int64_t activation(int local_stage, int microbatch) const {
-    return activation_bytes_.empty() ? 0 : activation_bytes_[index(local_stage, microbatch)];
+    const StageState& stage = stages_[local_stage];
+    return stage.uniform ? stage.activation_bytes
+                         : activation_bytes_[index(local_stage, microbatch)];
   }
   std::int64_t held_bytes() const { return held_bytes_; }
   std::int64_t peak_bytes() const { return peak_bytes_; }
 
  private:
   struct StageState {
+    bool uniform = true;
+    std::int64_t activation_bytes = 0;    // where uniform
+    std::int64_t returned_bytes[4] = {};  // by Returns, where uniform
     std::int64_t token_bytes = 0;
     std::int64_t held_bytes = 0;
     int token_holder = -1;  // oldest first: the microbatch that took the token
     int oldest = 0;         // oldest first: the lowest microbatch not yet decided
   };
 
-  std::size_t index(int local_stage, int microbatch) const {
-    return static_cast<std::size_t>(local_stage * microbatches_ + microbatch);
-  }
-  std::int64_t stash(int local_stage, int microbatch) const {
-    return stash_bytes_.empty() ? 0 : stash_bytes_[index(local_stage, microbatch)];
+  void take_oldest_first(int local_stage, int microbatch);
+  void give_back_oldest_first(int local_stage, int microbatch, std::int64_t bytes, Returns part);
+  std::int64_t returned_bytes(int local_stage, int microbatch, Returns part) const;
+  int index(int local_stage, int microbatch) const {
+    return local_stage * microbatches_ + microbatch;
   }
   // Adds `bytes` (which may be negative) to what the stage holds.
   void hold(StageState& stage, std::int64_t bytes) {
@@ -117,18 +142,18 @@ class Admission {
     held_bytes_ += bytes;
   }
 
+  FixedArray<StageState> stages_;
+  std::int64_t slack_bytes_ = 0;  // budget - sum over stages of max(held, token)
+  std::int64_t held_bytes_ = 0;
+  std::int64_t peak_bytes_ = 0;
+  std::int64_t budget_bytes_ = 0;
+  std::int64_t pool_bytes_ = 0;  // oldest first: what is free in the pool
   bool limited_ = false;
   AdmissionRule rule_ = AdmissionRule::kShares;
   int microbatches_ = 0;
-  std::int64_t budget_bytes_ = 0;
-  std::int64_t slack_bytes_ = 0;  // budget - sum over stages of max(held, token)
-  std::int64_t pool_bytes_ = 0;   // oldest first: what is free in the pool
-  std::int64_t held_bytes_ = 0;
-  std::int64_t peak_bytes_ = 0;
-  std::vector<StageState> stages_;
-  std::vector<std::int64_t> activation_bytes_;  // [local stage][microbatch]
-  std::vector<std::int64_t> stash_bytes_;
-  std::vector<bool> decided_;  // oldest first: [local stage][microbatch]
+  FixedArray<std::int64_t> activation_bytes_;  // [local stage][microbatch]
+  FixedArray<std::int64_t> stash_bytes_;
+  FixedArray<bool> decided_;  // oldest first: [local stage][microbatch]
 };
 
 }  // namespace rrfp

@@ -1,101 +1,105 @@
-// A set of hint positions as a bitmap with one summary level: bit i of the
-// summary says that word i is not empty. Finding the lowest member is two
-// find-first-set instructions for up to 4096 positions.
+// A set of hint positions as a bitmap under two levels of summary: a bit of a
+// summary says that the word below it is not empty. The lowest member is
+// three find-first-set instructions away.
+//
+// The position one past the last is always a member, so that a search ends
+// there and needs no test for emptiness: it is what "none" looks like.
+// Nothing here branches on the content, which no branch predictor can guess.
 //
 // No allocation after construction. Not thread safe.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <vector>
+
+#include "scheduler_core/check.h"
+#include "scheduler_core/fixed_array.h"
 
 namespace rrfp {
 
 class PositionSet {
  public:
-  /// What first() and next() return where there is no such member: larger
-  /// than any position.
-  static constexpr int kNone = std::numeric_limits<int>::max();
   static constexpr int kWordBits = 64;
+  static constexpr int kMostPositions = kWordBits * kWordBits * kWordBits - 1;
 
-  PositionSet() = default;
+  PositionSet() : PositionSet(0) {}
   /// An empty set over the positions 0 to size - 1.
+  /// REQUIRES: 0 <= size <= kMostPositions.
   explicit PositionSet(int size)
-      : words_(words_for(size), 0), summary_(words_for(static_cast<int>(words_.size())), 0) {}
+      : none_(size), blocks_(above(above(size)) + 1), bits_(blocks_ + above(size) + 1, 0) {
+    RRFP_CHECK(size >= 0 && size <= kMostPositions);
+    insert(none_);
+  }
+
+  /// What searches return where there is no member: the size.
+  int none() const { return none_; }
 
   void clear() {
-    for (std::size_t block = 0; block < summary_.size(); ++block) {
-      for (std::uint64_t bits = summary_[block]; bits != 0; bits &= bits - 1) {
-        words_[block * kWordBits + static_cast<std::size_t>(std::countr_zero(bits))] = 0;
-      }
-      summary_[block] = 0;
-    }
+    std::fill(bits_.begin(), bits_.end(), 0);
+    top_ = 0;
+    insert(none_);
   }
 
   void insert(int position) {
-    const std::size_t word = word_of(position);
-    words_[word] |= bit_of(position);
-    summary_[word / kWordBits] |= std::uint64_t{1} << (word % kWordBits);
+    const int word = above(position);
+    const int block = above(word);
+    bits_[blocks_ + word] |= bit(position);
+    bits_[block] |= bit(word);
+    top_ |= bit(block);
   }
 
   void erase(int position) {
-    const std::size_t word = word_of(position);
-    words_[word] &= ~bit_of(position);
-    const std::uint64_t emptied = words_[word] == 0 ? 1 : 0;
-    summary_[word / kWordBits] &= ~(emptied << (word % kWordBits));
+    const int word = above(position);
+    const int block = above(word);
+    const std::uint64_t members = bits_[blocks_ + word] &= ~bit(position);
+    const std::uint64_t words = bits_[block] &= ~bit_if(members == 0, word);
+    top_ &= ~bit_if(words == 0, block);
   }
 
-  bool contains(int position) const { return (words_[word_of(position)] & bit_of(position)) != 0; }
+  bool contains(int position) const { return (word(above(position)) & bit(position)) != 0; }
 
-  bool empty() const { return first() == kNone; }
+  /// The lowest member, or none().
+  int first() const { return lowest_under(std::countr_zero(top_)); }
 
-  /// The lowest member.
-  int first() const {
-    for (std::size_t block = 0; block < summary_.size(); ++block) {
-      if (summary_[block] != 0) return lowest_in(block, summary_[block]);
-    }
-    return kNone;
-  }
-
-  /// The lowest member at or above `position`.
+  /// The lowest member at or above `position`, or none().
+  /// REQUIRES: 0 <= position <= none().
   int next(int position) const {
-    std::size_t word = word_of(position);
-    if (word >= words_.size()) return kNone;
-    const std::uint64_t rest = words_[word] >> (position % kWordBits);
-    if (rest != 0) return position + std::countr_zero(rest);
-    if (++word == words_.size()) return kNone;
-    std::size_t block = word / kWordBits;
-    std::uint64_t bits = summary_[block] & (~std::uint64_t{0} << (word % kWordBits));
-    while (bits == 0) {
-      if (++block == summary_.size()) return kNone;
-      bits = summary_[block];
+    const int index = above(position);
+    if (const std::uint64_t rest = word(index) & from(position); rest != 0) {
+      return index * kWordBits + std::countr_zero(rest);
     }
-    return lowest_in(block, bits);
+    const int block = above(index);
+    const std::uint64_t later = bits_[block] & from(index) & ~bit(index);
+    if (later != 0) return lowest_in(block * kWordBits + std::countr_zero(later));
+    return lowest_under(std::countr_zero(top_ & from(block) & ~bit(block)));
   }
 
-  /// The members in [64 * word, 64 * word + 63], as bits.
-  std::uint64_t word(int index) const { return words_[static_cast<std::size_t>(index)]; }
+  /// The members in [64 * index, 64 * index + 63], as bits; none() is one.
+  std::uint64_t word(int index) const { return bits_[blocks_ + index]; }
 
  private:
-  static std::size_t words_for(int size) {
-    return static_cast<std::size_t>((size + kWordBits - 1) / kWordBits);
+  // The index of the word that holds bit `index`.
+  static int above(int index) { return static_cast<int>(static_cast<unsigned>(index) / kWordBits); }
+  // That bit in it.
+  static std::uint64_t bit(int index) { return bit_if(true, index); }
+  static std::uint64_t bit_if(bool set, int index) {
+    return static_cast<std::uint64_t>(set) << (static_cast<unsigned>(index) % kWordBits);
   }
-  static std::size_t word_of(int position) {
-    return static_cast<std::size_t>(position) / kWordBits;
+  // The bits of a word from that of `index` up.
+  static std::uint64_t from(int index) {
+    return ~std::uint64_t{0} << (static_cast<unsigned>(index) % kWordBits);
   }
-  static std::uint64_t bit_of(int position) {
-    return std::uint64_t{1} << (static_cast<unsigned>(position) % kWordBits);
-  }
-  int lowest_in(std::size_t block, std::uint64_t summary_bits) const {
-    const std::size_t word =
-        block * kWordBits + static_cast<std::size_t>(std::countr_zero(summary_bits));
-    return static_cast<int>(word * kWordBits) + std::countr_zero(words_[word]);
+  int lowest_in(int index) const { return index * kWordBits + std::countr_zero(word(index)); }
+  int lowest_under(int block) const {
+    return lowest_in(block * kWordBits + std::countr_zero(bits_[block]));
   }
 
-  std::vector<std::uint64_t> words_;
-  std::vector<std::uint64_t> summary_;
+  std::uint64_t top_ = 0;           // of the summary
+  int none_ = 0;                    // the size
+  int blocks_ = 0;                  // words of the summary
+  FixedArray<std::uint64_t> bits_;  // the summary of the words, then the words
 };
 
 }  // namespace rrfp

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler_core/position_set.h"
+
 namespace rrfp {
 
 namespace {
@@ -40,12 +42,17 @@ Result<void> check_spec(const ProgramSpec& spec) {
     return Error{"microbatches is " + std::to_string(spec.microbatches) + "; at least 1"};
   }
   if (spec.stages.empty()) return Error{"stages is empty; at least one stage"};
+  if (spec.stages.size() > kMostStages) {
+    return Error{"there are " + std::to_string(spec.stages.size()) + " stages; at most " +
+                 std::to_string(kMostStages)};
+  }
   const std::int64_t ids =
       static_cast<std::int64_t>(spec.stages.size()) * kSlots * spec.microbatches;
   if (ids > (std::int64_t{1} << 28)) {
     return Error{"stages times microbatches is too large: " + std::to_string(ids / kSlots) +
                  "; at most " + std::to_string((std::int64_t{1} << 28) / kSlots)};
   }
+  std::vector<std::int64_t> tasks(static_cast<std::size_t>(spec.ranks), 0);
   for (std::size_t stage = 0; stage < spec.stages.size(); ++stage) {
     const int rank = spec.stages[stage].rank;
     if (rank < 0 || rank >= spec.ranks) {
@@ -53,6 +60,13 @@ Result<void> check_spec(const ProgramSpec& spec) {
                                     std::to_string(spec.ranks - 1));
     }
     if (Result<void> checked = check_predecessors(spec, stage); !checked.ok()) return checked;
+    std::int64_t& of_rank = tasks[static_cast<std::size_t>(rank)];
+    of_rank += std::int64_t{kSlots} * spec.microbatches;
+    if (of_rank > PositionSet::kMostPositions) {
+      return Error{"rank " + std::to_string(rank) +
+                   " holds too many stages and microbatches: " + std::to_string(of_rank) +
+                   " tasks; at most " + std::to_string(PositionSet::kMostPositions)};
+    }
   }
   return {};
 }

@@ -42,6 +42,9 @@ struct ProgramSpec {
   std::vector<StageSpec> stages;
 };
 
+/// So that counts of dependencies and of stages on a rank fit 15 bits.
+inline constexpr std::size_t kMostStages = 10'000;
+
 /// The three places a task of one stage and microbatch can take.
 enum class Slot : std::uint8_t { kForward = 0, kBackward = 1, kWeight = 2 };
 inline constexpr int kSlots = 3;

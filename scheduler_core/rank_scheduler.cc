@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kUnannounced = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kArrived = kUnannounced + 1;
+// Of a word without members: larger than any room.
+constexpr std::int64_t kNoBytes = std::numeric_limits<std::int64_t>::max();
 
 __extension__ using Wide = __int128;
 
@@ -23,141 +25,162 @@ std::int64_t permille_of(std::int64_t permille, std::int64_t ns) {
 
 RankScheduler::RankScheduler(const Program& program, const Schedule& schedule,
                              const RankSchedulerConfig& config)
-    : program_(&program),
-      config_(config),
+    : group_(program.microbatches()),
       microbatches_(program.microbatches()),
-      only_stage_(-1),
-      first_task_(0),
-      local_stage_(static_cast<std::size_t>(program.stages()), -1),
-      admission_(program, config.rank, config.memory, config.budget_bytes) {
-  RRFP_CHECK(config.queue_depth >= 1);
-  // A reach of 0 is plain readiness-first: nothing is announced or waited for.
-  if (config_.anticipation && config_.anticipation->reach_permille == 0) {
-    config_.anticipation.reset();
-  }
+      // A reach of 0 is plain readiness-first: nothing is announced or waited for.
+      anticipating_(config.anticipation && config.anticipation->reach_permille > 0),
+      ordered_(program.ordered_accumulation()),
+      windowed_(config.window != kNoWindow),
+      queue_depth_(config.queue_depth),
+      admission_(program, config.rank, config.memory, config.budget_bytes),
+      program_(&program),
+      config_(config),
+      local_stage_(program.stages(), -1) {
+  RRFP_CHECK(config.queue_depth >= 1 && config.window >= 0);
   const std::span<const int> stages = program.stages_of(config.rank);
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    local_stage_[static_cast<std::size_t>(stages[i])] = static_cast<int>(i);
-  }
+  for (std::size_t i = 0; i < stages.size(); ++i) local_stage_[stages[i]] = static_cast<int>(i);
   if (stages.size() == 1) {
     only_stage_ = stages.front();
     first_task_ = program.task_id(only_stage_, Slot::kForward, 0);
   }
-  build_hint(schedule);
+  build_hint(schedule.ranks[static_cast<std::size_t>(config.rank)]);
   build_groups();
+  build_messages();
+  build_accumulation();
+  build_means();
   build_gates();
   reset();
 }
 
-void RankScheduler::build_hint(const Schedule& schedule) {
-  const Program& program = *program_;
-  const std::size_t locals =
-      program.stages_of(config_.rank).size() * kSlots * static_cast<std::size_t>(microbatches_);
-  position_.assign(locals, -1);
-  initial_.assign(locals, Unmet{kNoSuchTask, 0});
-  for (const Task& task : schedule.ranks[static_cast<std::size_t>(config_.rank)]) {
-    const TaskId id = program.find(task);
+void RankScheduler::build_hint(const std::vector<Task>& order) {
+  const int stages = static_cast<int>(program_->stages_of(config_.rank).size());
+  initial_ = FixedArray<LocalTask>(stages * kSlots * microbatches_);
+  local_at_ = FixedArray<std::int32_t>(static_cast<int>(order.size()));
+  for (int position = 0; position < size(); ++position) {
+    const TaskId id = program_->find(order[static_cast<std::size_t>(position)]);
     RRFP_CHECK(id != kNoTask);
-    HintTask entry;
-    entry.id = id;
-    entry.local = local_of(id);
-    entry.microbatch = task.microbatch;
-    entry.local_stage =
-        static_cast<std::int16_t>(local_stage_[static_cast<std::size_t>(task.stage)]);
-    const Slot slot = program.slot_of(id);
-    entry.group = static_cast<std::int16_t>(entry.local_stage * kSlots + static_cast<int>(slot));
-    entry.forward = slot == Slot::kForward;
-    const bool has_weight =
-        program.exists(program.task_id(task.stage, Slot::kWeight, task.microbatch));
-    entry.releases = slot != Slot::kForward || program.backward_of(task.stage) == Backward::kNone;
-    entry.part = slot == Slot::kWeight                   ? Release::kStash
-                 : slot == Slot::kBackward && has_weight ? Release::kAllButStash
-                                                         : Release::kEverything;
-    const auto local = static_cast<std::size_t>(entry.local);
-    RRFP_CHECK(position_[local] == -1);
-    position_[local] = static_cast<int>(tasks_.size());
-    initial_[local].total = static_cast<std::uint16_t>(program.dependencies(id));
-    tasks_.push_back(entry);
+    local_at_[position] = local_of(id);
+    LocalTask& local = initial_[local_at_[position]];
+    RRFP_CHECK(local.position == -1);
+    local.position = position;
+    local.unmet = static_cast<std::uint16_t>(program_->dependencies(id));
+    const Task task = program_->task(id);
+    if (program_->fused(task.stage, task.microbatch)) fused_ = true;
   }
-  if (!program.ordered_accumulation()) return;
-  for (HintTask& entry : tasks_) {
-    if (!program.accumulates(entry.id) || entry.microbatch + 1 == microbatches_) continue;
-    const int stage = program.stage_of(entry.id);
-    const TaskId weight = program.task_id(stage, Slot::kWeight, entry.microbatch + 1);
-    const TaskId backward = program.task_id(stage, Slot::kBackward, entry.microbatch + 1);
-    entry.next_accumulation = local_of(program.exists(weight) ? weight : backward);
-  }
+  locals_ = FixedArray<LocalTask>(initial_.size());
 }
 
 void RankScheduler::build_groups() {
   const Program& program = *program_;
-  int inputs = 0;
-  for (const int stage : program.stages_of(config_.rank)) {
-    for (const Slot slot : {Slot::kForward, Slot::kBackward, Slot::kWeight}) {
-      Group group;
-      const auto local = [&](int of_stage, Slot of_slot) {
-        return local_of(program.task_id(of_stage, of_slot, 0));
-      };
-      if (slot == Slot::kForward) group.dependents.push_back(local(stage, Slot::kBackward));
-      if (slot == Slot::kBackward) group.dependents.push_back(local(stage, Slot::kWeight));
-      for (const EdgeId id : program.edges_from(stage, slot)) {
-        const Edge& edge = program.edge(id);
-        if (edge.local()) {
-          group.dependents.push_back(local(edge.to, slot));
-        } else {
-          group.outputs.push_back({program.task_id(edge.to, slot, 0), stage, edge.to_rank, 0});
-          group.edges.push_back(id);
-        }
-      }
-      if (slot == Slot::kForward) group.producers = program.predecessors(stage);
-      if (slot == Slot::kBackward) group.producers = program.successors(stage);
-      group.first_input = inputs;
-      inputs += static_cast<int>(group.producers.size()) * microbatches_;
-      if (notices_.size() < group.outputs.size()) notices_.resize(group.outputs.size());
-      groups_.push_back(std::move(group));
+  groups_ = FixedArray<Group>(initial_.size() / microbatches_);
+  std::vector<std::int32_t> dependents;
+  for (int index = 0; index < groups_.size(); ++index) {
+    const int local_stage = index / kSlots;
+    const int stage = program.stages_of(config_.rank)[static_cast<std::size_t>(local_stage)];
+    const auto slot = static_cast<Slot>(index % kSlots);
+    Group& group = groups_[index];
+    group.first_task = program.task_id(stage, slot, 0);
+    group.local_stage = static_cast<std::int16_t>(local_stage);
+    group.forward = slot == Slot::kForward;
+    if (program.exists(group.first_task)) group.returns = returned_by(program, group.first_task);
+    if (slot != Slot::kWeight) group.own_dependent = (index + 1) * microbatches_;
+    group.first_dependent = static_cast<std::int32_t>(dependents.size());
+    for (const EdgeId id : program.edges_from(stage, slot)) {
+      const Edge& edge = program.edge(id);
+      if (!edge.local()) continue;
+      dependents.push_back(local_of(program.task_id(edge.to, slot, 0)));
+      ++group.dependents;
     }
   }
-  if (config_.anticipation) {
-    input_eta_ns_.resize(static_cast<std::size_t>(inputs));
-    announced_ = PositionSet(size());
-  }
+  dependents_ = FixedArray<std::int32_t>(dependents);
   ready_ = PositionSet(size());
-  if (!config_.adapt_expected) return;
-  mean_ns_.assign(groups_.size(), 0);
-  std::vector<std::int64_t> counts(groups_.size(), 0);
-  for (const HintTask& task : tasks_) {
-    mean_ns_[static_cast<std::size_t>(task.group)] +=
-        config_.expected_ns[static_cast<std::size_t>(task.id)];
-    ++counts[static_cast<std::size_t>(task.group)];
+}
+
+void RankScheduler::build_messages() {
+  if (!anticipating_) return;
+  const Program& program = *program_;
+  messages_ = FixedArray<GroupMessages>(groups_.size());
+  std::vector<Output> outputs;
+  std::vector<std::int32_t> producers;
+  int inputs = 0;
+  for (int index = 0; index < groups_.size(); ++index) {
+    const TaskId first = groups_[index].first_task;
+    const int stage = program.stage_of(first);
+    const Slot slot = program.slot_of(first);
+    GroupMessages& messages = messages_[index];
+    messages.outputs.first = static_cast<std::int32_t>(outputs.size());
+    messages.producers.first = static_cast<std::int32_t>(producers.size());
+    messages.first_input = inputs;
+    for (const EdgeId id : program.edges_from(stage, slot)) {
+      const Edge& edge = program.edge(id);
+      if (edge.local()) continue;
+      outputs.push_back({{program.task_id(edge.to, slot, 0), stage, edge.to_rank, 0}, id});
+    }
+    std::span<const int> from;
+    if (slot == Slot::kForward) from = program.predecessors(stage);
+    if (slot == Slot::kBackward) from = program.successors(stage);
+    producers.insert(producers.end(), from.begin(), from.end());
+    inputs += static_cast<int>(from.size()) * microbatches_;
+    messages.outputs.last = static_cast<std::int32_t>(outputs.size());
+    messages.producers.last = static_cast<std::int32_t>(producers.size());
   }
-  for (std::size_t i = 0; i < mean_ns_.size(); ++i)
+  outputs_ = FixedArray<Output>(outputs);
+  producers_ = FixedArray<std::int32_t>(producers);
+  notices_ = FixedArray<Notice>(outputs_.size());
+  input_eta_ns_ = FixedArray<std::int64_t>(inputs);
+  announced_ = PositionSet(size());
+}
+
+void RankScheduler::build_accumulation() {
+  if (!ordered_) return;
+  const Program& program = *program_;
+  next_accumulation_ = FixedArray<std::int32_t>(locals_.size(), -1);
+  for (const std::int32_t local : local_at_) {
+    const TaskId id = id_of(local);
+    const int next = program.microbatch_of(id) + 1;
+    if (!program.accumulates(id) || next == microbatches_) continue;
+    const TaskId weight = program.task_id(program.stage_of(id), Slot::kWeight, next);
+    const TaskId backward = program.task_id(program.stage_of(id), Slot::kBackward, next);
+    next_accumulation_[local] = local_of(program.exists(weight) ? weight : backward);
+  }
+}
+
+void RankScheduler::build_means() {
+  if (!config_.adapt_expected) return;
+  mean_ns_ = FixedArray<std::int64_t>(groups_.size());
+  FixedArray<std::int64_t> counts(groups_.size());
+  for (const std::int32_t local : local_at_) {
+    mean_ns_[group_of(local)] += config_.expected_ns[static_cast<std::size_t>(id_of(local))];
+    ++counts[group_of(local)];
+  }
+  profile_ns_ = FixedArray<std::int64_t>(groups_.size());
+  for (int i = 0; i < groups_.size(); ++i) {
     mean_ns_[i] /= std::max<std::int64_t>(counts[i], 1);
-  profile_ns_ = mean_ns_;
+    profile_ns_[i] = mean_ns_[i];
+  }
 }
 
 void RankScheduler::build_gates() {
   if (!admission_.limited()) return;
-  const auto words = static_cast<std::size_t>(size() / PositionSet::kWordBits + 1);
-  for (std::size_t stage = 0; stage < groups_.size() / kSlots; ++stage) {
-    const int local_stage = static_cast<int>(stage);
-    GatedForwards gate;
+  gates_ = FixedArray<Gate>(groups_.size() / kSlots);
+  for (int local_stage = 0; local_stage < gates_.size(); ++local_stage) {
+    Gate& gate = gates_[local_stage];
     gate.ready = PositionSet(size());
-    gate.activation_bytes = admission_.activation(local_stage, 0);
-    for (int m = 1; m < microbatches_; ++m) {
-      if (admission_.activation(local_stage, m) != gate.activation_bytes) gate.uniform = false;
-    }
-    if (!gate.uniform) gate.least_bytes.resize(words);
-    gates_.push_back(std::move(gate));
+    if (admission_.uniform(local_stage)) continue;
+    gate.least_bytes = FixedArray<std::int64_t>(size() / PositionSet::kWordBits + 1, kNoBytes);
   }
 }
 
 void RankScheduler::reset() {
-  unmet_ = initial_;
+  std::copy(initial_.begin(), initial_.end(), locals_.begin());
   std::fill(input_eta_ns_.begin(), input_eta_ns_.end(), kUnannounced);
   admission_.reset();
   ready_.clear();
   announced_.clear();
-  for (GatedForwards& gate : gates_) gate.ready.clear();
+  for (Gate& gate : gates_) {
+    gate.ready.clear();
+    std::fill(gate.least_bytes.begin(), gate.least_bytes.end(), kNoBytes);
+  }
   notice_count_ = 0;
   held_ = 0;
   decided_count_ = 0;
@@ -167,54 +190,43 @@ void RankScheduler::reset() {
 
 int RankScheduler::local_of_many(TaskId task) const {
   const int stage = program_->stage_of(task);
-  const int local_stage = local_stage_[static_cast<std::size_t>(stage)];
+  const int local_stage = local_stage_[stage];
   RRFP_CHECK(local_stage >= 0);
   return task + (local_stage - stage) * kSlots * microbatches_;
 }
 
-std::int64_t& RankScheduler::input_eta_ns(const HintTask& task, int producer) {
-  const Group& group = groups_[static_cast<std::size_t>(task.group)];
-  const auto found = std::find(group.producers.begin(), group.producers.end(), producer);
-  RRFP_CHECK(found != group.producers.end());
-  const auto width = static_cast<int>(group.producers.size());
-  return input_eta_ns_[static_cast<std::size_t>(group.first_input + task.microbatch * width +
-                                                (found - group.producers.begin()))];
+// A fused backward has no W to leave its stash to.
+Returns RankScheduler::returned_by_local(int local, const Group& group) const {
+  return group.returns == Returns::kNothing ? Returns::kNothing
+                                            : returned_by(*program_, id_of(local));
 }
 
-void RankScheduler::on_input(TaskId task, int producer) {
-  const int local = local_of(task);
-  if (config_.anticipation && producer != kRootInput) {
-    std::int64_t& eta_ns = input_eta_ns(at_local(local), producer);
-    RRFP_CHECK(eta_ns != kArrived);
-    if (eta_ns != kUnannounced) --unmet_[static_cast<std::size_t>(local)].announced;
-    eta_ns = kArrived;
-  }
-  satisfy(local);
+std::int64_t& RankScheduler::input_eta_ns(int local, int producer) {
+  const GroupMessages& messages = messages_[group_of(local)];
+  const std::int32_t* const first = producers_.begin() + messages.producers.first;
+  const std::int32_t* const last = producers_.begin() + messages.producers.last;
+  const std::int32_t* const found = std::find(first, last, producer);
+  RRFP_CHECK(found != last);
+  const int row = microbatch_of(local) * static_cast<int>(last - first);
+  return input_eta_ns_[messages.first_input + row + static_cast<int>(found - first)];
+}
+
+void RankScheduler::note_arrival(int local, int producer) {
+  std::int64_t& eta_ns = input_eta_ns(local, producer);
+  RRFP_CHECK(eta_ns != kArrived);
+  if (eta_ns != kUnannounced) --locals_[local].announced;
+  eta_ns = kArrived;
 }
 
 void RankScheduler::on_notice(TaskId task, int producer, std::int64_t eta_ns) {
-  if (!config_.anticipation) return;
+  if (!anticipating_) return;
   const int local = local_of(task);
-  std::int64_t& known_ns = input_eta_ns(at_local(local), producer);
+  std::int64_t& known_ns = input_eta_ns(local, producer);
   if (known_ns == kArrived) return;
   RRFP_CHECK(known_ns == kUnannounced);
   known_ns = eta_ns;
-  Unmet& unmet = unmet_[static_cast<std::size_t>(local)];
-  if (++unmet.announced == unmet.total) {
-    announced_.insert(position_[static_cast<std::size_t>(local)]);
-  }
-}
-
-void RankScheduler::on_finished(TaskId task_id, [[maybe_unused]] std::int64_t now_ns) {
-  const int local = local_of(task_id);
-  const HintTask& task = at_local(local);
-  RRFP_CHECK(unmet_[static_cast<std::size_t>(local)].total == kDecided && held_ > 0);
-  --held_;
-  if (task.releases) admission_.release(task.local_stage, task.microbatch, task.part);
-  for (const int dependent : groups_[static_cast<std::size_t>(task.group)].dependents) {
-    satisfy(dependent + task.microbatch);
-  }
-  if (task.next_accumulation >= 0) satisfy(task.next_accumulation);
+  LocalTask& entry = locals_[local];
+  if (++entry.announced == entry.unmet) announced_.insert(entry.position);
 }
 
 void RankScheduler::on_expected(int stage, Kind kind, std::int64_t ns) {
@@ -222,68 +234,56 @@ void RankScheduler::on_expected(int stage, Kind kind, std::int64_t ns) {
   const Slot slot = kind == Kind::kForward          ? Slot::kForward
                     : kind == Kind::kWeightGradient ? Slot::kWeight
                                                     : Slot::kBackward;
-  const int local_stage = local_stage_[static_cast<std::size_t>(stage)];
-  std::int64_t& mean_ns =
-      mean_ns_[static_cast<std::size_t>(local_stage * kSlots + static_cast<int>(slot))];
+  std::int64_t& mean_ns = mean_ns_[local_stage_[stage] * kSlots + static_cast<int>(slot)];
   mean_ns += (ns - mean_ns) / 8;
 }
 
-void RankScheduler::satisfy(int local) {
-  Unmet& unmet = unmet_[static_cast<std::size_t>(local)];
-  RRFP_CHECK(unmet.total != 0 && unmet.total != kDecided);
-  if (--unmet.total == 0) {
-    make_ready(position_[static_cast<std::size_t>(local)]);
-  } else if (unmet.total == unmet.announced) {
-    announced_.insert(position_[static_cast<std::size_t>(local)]);
-  }
-}
-
-void RankScheduler::make_ready(int position) {
-  if (config_.anticipation) announced_.erase(position);
-  const HintTask& task = tasks_[static_cast<std::size_t>(position)];
-  if (!task.forward || gates_.empty()) {
-    ready_.insert(position);
-    return;
-  }
-  GatedForwards& gate = gates_[static_cast<std::size_t>(task.local_stage)];
-  if (!gate.uniform) {
-    const int word = position / PositionSet::kWordBits;
-    std::int64_t& least = gate.least_bytes[static_cast<std::size_t>(word)];
-    const std::int64_t bytes = activation_at(position);
-    least = gate.ready.word(word) == 0 ? bytes : std::min(least, bytes);
-  }
-  gate.ready.insert(position);
-}
-
-void RankScheduler::unready(int position) {
-  const HintTask& task = tasks_[static_cast<std::size_t>(position)];
-  if (!task.forward || gates_.empty()) {
-    ready_.erase(position);
-    return;
-  }
-  GatedForwards& gate = gates_[static_cast<std::size_t>(task.local_stage)];
-  gate.ready.erase(position);
-  if (gate.uniform) return;
-  const int word = position / PositionSet::kWordBits;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::uint64_t bits = gate.ready.word(word); bits != 0; bits &= bits - 1) {
-    least = std::min(least, activation_at(word * PositionSet::kWordBits + std::countr_zero(bits)));
-  }
-  gate.least_bytes[static_cast<std::size_t>(word)] = least;
-}
-
 std::int64_t RankScheduler::activation_at(int position) const {
-  const HintTask& task = tasks_[static_cast<std::size_t>(position)];
-  return admission_.activation(task.local_stage, task.microbatch);
+  const int local = local_at_[position];
+  return admission_.activation(groups_[group_of(local)].local_stage, microbatch_of(local));
+}
+
+void RankScheduler::lower_least(Gate& gate, int position) {
+  const int word = position / PositionSet::kWordBits;
+  std::int64_t& least = gate.least_bytes[word];
+  least = std::min(least, activation_at(position));
+}
+
+void RankScheduler::raise_least(Gate& gate, int position) {
+  const int word = position / PositionSet::kWordBits;
+  std::int64_t least = kNoBytes;
+  for (std::uint64_t bits = gate.ready.word(word); bits != 0; bits &= bits - 1) {
+    const int member = word * PositionSet::kWordBits + std::countr_zero(bits);
+    if (member < size()) least = std::min(least, activation_at(member));
+  }
+  gate.least_bytes[word] = least;
+}
+
+int RankScheduler::first_fitting_mixed(const Gate& gate, std::int64_t room) const {
+  int position = gate.ready.first();
+  while (position < size()) {
+    const int word = position / PositionSet::kWordBits;
+    if (gate.least_bytes[word] > room) {
+      position = gate.ready.next(std::min((word + 1) * PositionSet::kWordBits, size()));
+      continue;
+    }
+    if (activation_at(position) <= room) return position;
+    position = gate.ready.next(position + 1);
+  }
+  return size();
+}
+
+// The position of the one ready F that may take the token of its stage.
+int RankScheduler::token_position(int local_stage) const {
+  const int microbatch = admission_.token_microbatch(local_stage);
+  if (microbatch < 0) return size();
+  const int position = locals_[local_stage * kSlots * microbatches_ + microbatch].position;
+  return gates_[local_stage].ready.contains(position) ? position : size();
 }
 
 int RankScheduler::first_undecided() const {
   int position = first_undecided_;
-  while (position < size() &&
-         unmet_[static_cast<std::size_t>(tasks_[static_cast<std::size_t>(position)].local)].total ==
-             kDecided) {
-    ++position;
-  }
+  while (position < size() && locals_[local_at_[position]].unmet == kDecided) ++position;
   return position;
 }
 
@@ -292,8 +292,8 @@ std::size_t RankScheduler::ready(std::span<TaskId> to) const {
   int from = 0;
   while (count < to.size()) {
     int position = ready_.next(from);
-    for (const GatedForwards& gate : gates_) position = std::min(position, gate.ready.next(from));
-    if (position == PositionSet::kNone) break;
+    for (const Gate& gate : gates_) position = std::min(position, gate.ready.next(from));
+    if (position == size()) break;
     to[count++] = task_at(position);
     from = position + 1;
   }
@@ -302,95 +302,35 @@ std::size_t RankScheduler::ready(std::span<TaskId> to) const {
 
 // Positions below the result are inside the window.
 int RankScheduler::window_end() {
-  if (config_.window == kNoWindow) return PositionSet::kNone;
   first_undecided_ = first_undecided();
-  if (config_.window > size() - first_undecided_) return PositionSet::kNone;
+  if (config_.window > size() - first_undecided_) return size();
   return first_undecided_ + config_.window;
 }
 
-int RankScheduler::first_fitting(const GatedForwards& gate, std::int64_t room) const {
-  if (gate.uniform) {
-    return gate.activation_bytes <= room ? gate.ready.first() : PositionSet::kNone;
-  }
-  int position = gate.ready.first();
-  while (position != PositionSet::kNone) {
-    const int word = position / PositionSet::kWordBits;
-    if (gate.least_bytes[static_cast<std::size_t>(word)] > room) {
-      position = gate.ready.next((word + 1) * PositionSet::kWordBits);
-      continue;
-    }
-    if (activation_at(position) <= room) return position;
-    position = gate.ready.next(position + 1);
-  }
-  return PositionSet::kNone;
-}
-
-// The lowest position among ready, admissible F that need admission.
-int RankScheduler::best_gated() const {
-  int best = PositionSet::kNone;
-  for (std::size_t stage = 0; stage < gates_.size(); ++stage) {
-    const GatedForwards& gate = gates_[stage];
-    const int local_stage = static_cast<int>(stage);
-    best = std::min(best, first_fitting(gate, admission_.room(local_stage)));
-    const int microbatch = admission_.token_microbatch(local_stage);
-    if (microbatch < 0) continue;
-    const int position =
-        position_[static_cast<std::size_t>(local_stage * kSlots * microbatches_ + microbatch)];
-    if (position < best && gate.ready.contains(position)) best = position;
-  }
-  return best;
-}
-
-Decision RankScheduler::decide(std::int64_t now_ns) {
-  RRFP_CHECK(held_ < config_.queue_depth);
-  ++decisions_;
-  const int limit = window_end();
-  const int best = std::min(ready_.first(), best_gated());
-  Decision decision;
-  if (best == PositionSet::kNone || best >= limit) {
-    decision.reason = why_idle(best, limit);
-    return decision;
-  }
-  if (config_.anticipation) {
-    if (const std::optional<std::int64_t> until_ns = wait_until(best, now_ns)) {
-      decision.action = Decision::Action::kWait;
-      decision.reason = WaitReason::kAnticipation;
-      decision.until_ns = *until_ns;
-      return decision;
-    }
-  }
-  start(best, now_ns);
-  decision.action = Decision::Action::kStart;
-  decision.task = tasks_[static_cast<std::size_t>(best)].id;
-  return decision;
-}
-
 WaitReason RankScheduler::why_idle(int best, int limit) const {
-  if (best != PositionSet::kNone) return WaitReason::kOrder;
-  for (const GatedForwards& gate : gates_) {
-    const int first = gate.ready.first();
-    if (first != PositionSet::kNone && first < limit) return WaitReason::kMemory;
+  if (best < size()) return WaitReason::kOrder;
+  for (const Gate& gate : gates_) {
+    if (gate.ready.first() < limit) return WaitReason::kMemory;
   }
   return WaitReason::kNotReady;
 }
 
-std::int64_t RankScheduler::expected_ns(const HintTask& task) const {
-  const std::int64_t profile = config_.expected_ns[static_cast<std::size_t>(task.id)];
+std::int64_t RankScheduler::expected_ns(int local) const {
+  const std::int64_t profile = config_.expected_ns[static_cast<std::size_t>(id_of(local))];
   if (!config_.adapt_expected) return profile;
-  const auto group = static_cast<std::size_t>(task.group);
+  const int group = group_of(local);
   if (profile_ns_[group] == 0) return mean_ns_[group];
   return static_cast<std::int64_t>(Wide{profile} * mean_ns_[group] / profile_ns_[group]);
 }
 
-// REQUIRES: all unmet dependencies of `task` are announced inputs. Arrived
+// REQUIRES: all unmet dependencies of the task are announced inputs. Arrived
 // and unannounced inputs are below every real time.
-std::int64_t RankScheduler::announced_eta_ns(const HintTask& task) const {
-  const Group& group = groups_[static_cast<std::size_t>(task.group)];
-  const std::size_t width = group.producers.size();
-  const std::size_t first = static_cast<std::size_t>(group.first_input) +
-                            static_cast<std::size_t>(task.microbatch) * width;
-  return *std::max_element(input_eta_ns_.begin() + static_cast<std::ptrdiff_t>(first),
-                           input_eta_ns_.begin() + static_cast<std::ptrdiff_t>(first + width));
+std::int64_t RankScheduler::announced_eta_ns(int local) const {
+  const GroupMessages& messages = messages_[group_of(local)];
+  const int width = messages.producers.last - messages.producers.first;
+  const std::int64_t* const first =
+      input_eta_ns_.begin() + messages.first_input + microbatch_of(local) * width;
+  return *std::max_element(first, first + width);
 }
 
 // When to decide again if a better task than the one at `position` is about
@@ -398,14 +338,15 @@ std::int64_t RankScheduler::announced_eta_ns(const HintTask& task) const {
 std::optional<std::int64_t> RankScheduler::wait_until(int position, std::int64_t now_ns) const {
   int candidate = announced_.first();
   if (candidate > position) return std::nullopt;
-  const std::int64_t length_ns = expected_ns(tasks_[static_cast<std::size_t>(position)]);
+  const std::int64_t length_ns = expected_ns(local_at_[position]);
   const std::int64_t grace_ns = permille_of(config_.anticipation->grace_permille, length_ns);
   std::int64_t least_ns = std::numeric_limits<std::int64_t>::max();
   for (; candidate < position; candidate = announced_.next(candidate + 1)) {
-    const HintTask& task = tasks_[static_cast<std::size_t>(candidate)];
-    const std::int64_t eta_ns = announced_eta_ns(task);
+    const int local = local_at_[candidate];
+    const std::int64_t eta_ns = announced_eta_ns(local);
     if (eta_ns >= least_ns || now_ns > eta_ns + grace_ns) continue;
-    if (task.forward && !admission_.admits(task.local_stage, task.microbatch)) continue;
+    const Group& group = groups_[group_of(local)];
+    if (group.forward && !admission_.admits(group.local_stage, microbatch_of(local))) continue;
     least_ns = eta_ns;
   }
   const std::int64_t reach_ns = permille_of(config_.anticipation->reach_permille, length_ns);
@@ -415,28 +356,19 @@ std::optional<std::int64_t> RankScheduler::wait_until(int position, std::int64_t
   return least_ns + grace_ns + 1;
 }
 
-void RankScheduler::start(int position, std::int64_t now_ns) {
-  const HintTask& task = tasks_[static_cast<std::size_t>(position)];
-  unready(position);
-  if (task.forward) admission_.take(task.local_stage, task.microbatch);
-  unmet_[static_cast<std::size_t>(task.local)].total = kDecided;
-  if (config_.anticipation) write_notices(task, now_ns);
-  ++held_;
-  ++decided_count_;
-}
-
-void RankScheduler::write_notices(const HintTask& task, std::int64_t now_ns) {
+void RankScheduler::write_notices(int local, std::int64_t now_ns) {
   std::int64_t begin_ns = now_ns + config_.start_delay_ns;
   if (held_ > 0) begin_ns = std::max(begin_ns, expected_end_ns_);
-  expected_end_ns_ = begin_ns + expected_ns(task);
-  const Group& group = groups_[static_cast<std::size_t>(task.group)];
-  notice_count_ = group.outputs.size();
-  for (std::size_t i = 0; i < notice_count_; ++i) {
-    Notice& notice = notices_[i];
-    notice = group.outputs[i];
-    notice.task += task.microbatch;
+  expected_end_ns_ = begin_ns + expected_ns(local);
+  const Run outputs = messages_[group_of(local)].outputs;
+  const int microbatch = microbatch_of(local);
+  notice_count_ = 0;
+  for (int i = outputs.first; i < outputs.last; ++i) {
+    Notice& notice = notices_[static_cast<int>(notice_count_++)];
+    notice = outputs_[i].notice;
+    notice.task += microbatch;
     notice.eta_ns = expected_end_ns_ + config_.expected_transfer_ns[static_cast<std::size_t>(
-                                           group.edges[i] * microbatches_ + task.microbatch)];
+                                           outputs_[i].edge * microbatches_ + microbatch)];
   }
 }
 

@@ -25,9 +25,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "scheduler_core/admission.h"
+#include "scheduler_core/divider.h"
+#include "scheduler_core/fixed_array.h"
 #include "scheduler_core/policy.h"
 #include "scheduler_core/position_set.h"
 #include "scheduler_core/program.h"
@@ -114,15 +115,15 @@ class RankScheduler {
   Decision decide(std::int64_t now_ns);
 
   /// Of the last decision, where it was kStart; ascending destination stage.
-  std::span<const Notice> notices() const { return {notices_.data(), notice_count_}; }
+  std::span<const Notice> notices() const { return {notices_.begin(), notice_count_}; }
 
   int held() const { return held_; }              ///< decided, unfinished
   int decided() const { return decided_count_; }  ///< in this iteration
-  int size() const { return static_cast<int>(tasks_.size()); }
+  int size() const { return local_at_.size(); }
   bool finished() const { return decided_count_ == size() && held_ == 0; }
   /// The lowest hint position not yet decided; size() where there is none.
   int first_undecided() const;
-  TaskId task_at(int position) const { return tasks_[static_cast<std::size_t>(position)].id; }
+  TaskId task_at(int position) const { return id_of(local_at_[position]); }
   /// The candidates of a decision: what is ready, admissible or not, inside the
   /// window or not, in hint order, as many as fit in `to`. Returns how many it
   /// wrote.
@@ -132,47 +133,57 @@ class RankScheduler {
   std::uint64_t decisions() const { return decisions_; }
 
  private:
-  // A task in hint order. `local` numbers the rank's tasks as
-  // [local stage][slot][microbatch]; `group` is [local stage][slot].
-  struct HintTask {
-    TaskId id = kNoTask;
-    std::int32_t local = 0;
-    std::int32_t microbatch = 0;
-    std::int32_t next_accumulation = -1;  // local index of what waits for it, or -1
-    std::int16_t group = 0;
-    std::int16_t local_stage = 0;
-    bool forward = false;
-    bool releases = false;  // memory, at its finish: `part`
-    Release part = Release::kEverything;
-  };
-  // How many dependencies of a task are not yet met, or one of the marks.
-  struct Unmet {
-    std::uint16_t total = 0;
+  // A task by its local index, [local stage][slot][microbatch]; its "group" is
+  // [local stage][slot].
+  struct LocalTask {
+    std::int32_t position = -1;  // in the hint; -1: no such task
+    // How many dependencies are not yet met, or one of the marks below.
+    std::uint16_t unmet = kNoSuchTask;
     std::uint16_t announced = 0;  // those that are announced inputs
   };
   static constexpr std::uint16_t kNoSuchTask = 0x8000;  // never counts down to 0
   static constexpr std::uint16_t kDecided = 0xffff;
 
-  // What the tasks of one stage and slot have in common.
+  // What the tasks of one stage and slot have in common. Local indices and
+  // TaskIds are those of microbatch 0.
   struct Group {
-    std::vector<int> dependents;     // local index, for microbatch 0, of what a finish serves
-    std::vector<Notice> outputs;     // to other ranks, for microbatch 0, without eta
-    std::vector<EdgeId> edges;       // of outputs
-    std::span<const int> producers;  // stages whose output it needs, ascending
-    int first_input = 0;             // into input_eta_ns_: [microbatch][producer]
+    TaskId first_task = kNoTask;
+    std::int32_t own_dependent = -1;   // local index: the next slot of the stage
+    std::int32_t first_dependent = 0;  // in dependents_: other stages of the rank
+    std::int16_t dependents = 0;
+    std::int16_t local_stage = 0;
+    bool forward = false;
+    Returns returns = Returns::kNothing;  // memory, at a finish
   };
-  // The ready F of a stage with a budget, by position. Where activations
-  // differ, least_bytes[w] is the least activation among the members of word
-  // w of the set, so that a blocked word is passed over in one step.
-  struct GatedForwards {
+  // A run of entries in one of the flat arrays.
+  struct Run {
+    std::int32_t first = 0;
+    std::int32_t last = 0;
+  };
+  // The same for what only anticipation looks at.
+  struct GroupMessages {
+    Run outputs;                   // in outputs_: to other ranks
+    Run producers;                 // in producers_: stages whose output it needs
+    std::int32_t first_input = 0;  // in input_eta_ns_: [microbatch][producer]
+  };
+  // The ready F of a stage with a budget. Where activations differ,
+  // least_bytes[w] is the least activation among the members of word w of the
+  // set, so that a blocked word is passed over in one step.
+  struct Gate {
     PositionSet ready;
-    bool uniform = true;
-    std::int64_t activation_bytes = 0;  // where uniform
-    std::vector<std::int64_t> least_bytes;
+    FixedArray<std::int64_t> least_bytes;
+  };
+  // A message to another rank, for microbatch 0.
+  struct Output {
+    Notice notice;  // without eta
+    EdgeId edge = 0;
   };
 
-  void build_hint(const Schedule& schedule);
+  void build_hint(const std::vector<Task>& order);
   void build_groups();
+  void build_messages();
+  void build_accumulation();
+  void build_means();
   void build_gates();
 
   int local_of(TaskId task) const {
@@ -180,53 +191,74 @@ class RankScheduler {
     return local_of_many(task);
   }
   int local_of_many(TaskId task) const;
-  const HintTask& at_local(int local) const {
-    return tasks_[static_cast<std::size_t>(position_[static_cast<std::size_t>(local)])];
+  int group_of(int local) const { return group_(local); }
+  int microbatch_of(int local) const { return local - group_(local) * microbatches_; }
+  TaskId id_of(int local) const {
+    const int group = group_(local);
+    return groups_[group].first_task + local - group * microbatches_;
   }
-  std::int64_t& input_eta_ns(const HintTask& task, int producer);
+  std::int64_t& input_eta_ns(int local, int producer);
 
+  void note_arrival(int local, int producer);
   void satisfy(int local);
-  void make_ready(int position);
-  void unready(int position);
+  void make_ready(int position, const Group& group);
+  void unready(int position, const Group& group);
+  Returns returned_by_local(int local, const Group& group) const;
+  void lower_least(Gate& gate, int position);
+  void raise_least(Gate& gate, int position);
   int window_end();
   int best_gated() const;
-  int first_fitting(const GatedForwards& gate, std::int64_t room) const;
+  int first_fitting(int local_stage) const;
+  int first_fitting_mixed(const Gate& gate, std::int64_t room) const;
+  int token_position(int local_stage) const;
   std::int64_t activation_at(int position) const;
   WaitReason why_idle(int best, int limit) const;
-  std::int64_t expected_ns(const HintTask& task) const;
-  std::int64_t announced_eta_ns(const HintTask& task) const;
+  std::int64_t expected_ns(int local) const;
+  std::int64_t announced_eta_ns(int local) const;
   std::optional<std::int64_t> wait_until(int position, std::int64_t now_ns) const;
-  void start(int position, std::int64_t now_ns);
-  void write_notices(const HintTask& task, std::int64_t now_ns);
+  TaskId start(int position, std::int64_t now_ns);
+  void write_notices(int local, std::int64_t now_ns);
+
+  // What every task passes through comes first.
+  FixedArray<std::int32_t> local_at_;  // by hint position
+  FixedArray<LocalTask> locals_;
+  FixedArray<Group> groups_;  // [local stage][slot]
+  Divider group_;             // by microbatches_
+  int microbatches_;
+  int only_stage_ = -1;    // where the rank has just one stage
+  TaskId first_task_ = 0;  // of only_stage_
+  int held_ = 0;
+  PositionSet ready_;       // ready and always admissible
+  FixedArray<Gate> gates_;  // [local stage], with a budget
+  bool anticipating_ = false;
+  bool ordered_ = false;  // ordered accumulation
+  bool windowed_ = false;
+  bool fused_ = false;  // some backward in a split program
+  int queue_depth_ = 1;
+  int decided_count_ = 0;
+  std::uint64_t decisions_ = 0;
+  Admission admission_;
+
+  FixedArray<std::int32_t> dependents_;
+  FixedArray<std::int32_t> next_accumulation_;  // by local index: what waits for it, or -1
+  PositionSet announced_;                       // all unmet dependencies are announced inputs
+  FixedArray<std::int64_t> input_eta_ns_;       // of each input; kUnannounced, kArrived
+  FixedArray<GroupMessages> messages_;          // [local stage][slot]
+  FixedArray<Output> outputs_;
+  FixedArray<std::int32_t> producers_;
+  FixedArray<Notice> notices_;
+  std::size_t notice_count_ = 0;
+  std::int64_t expected_end_ns_ = 0;  // of the last decided task
+  int first_undecided_ = 0;           // a lower bound, moved on as needed
 
   const Program* program_;
   RankSchedulerConfig config_;
-  int microbatches_;
-  int only_stage_;                // -1 where the rank has more than one stage
-  TaskId first_task_;             // of only_stage_
-  std::vector<int> local_stage_;  // [stage]; -1: not of this rank
-
-  std::vector<HintTask> tasks_;             // by hint position
-  std::vector<int> position_;               // by local index; -1: no such task
-  std::vector<Unmet> initial_;              // by local index
-  std::vector<Unmet> unmet_;                // by local index
-  std::vector<Group> groups_;               // [local stage][slot]
-  std::vector<std::int64_t> input_eta_ns_;  // of each input; kUnannounced, kArrived
-  std::vector<std::int64_t> mean_ns_;       // [local stage][slot], adapt_expected
-  std::vector<std::int64_t> profile_ns_;    // the first of those means
-
-  Admission admission_;
-  PositionSet ready_;                 // ready and always admissible
-  PositionSet announced_;             // all unmet dependencies are announced inputs
-  std::vector<GatedForwards> gates_;  // [local stage], with a budget
-  int first_undecided_ = 0;           // a lower bound, moved on as needed
-
-  std::vector<Notice> notices_;
-  std::size_t notice_count_ = 0;
-  int held_ = 0;
-  int decided_count_ = 0;
-  std::int64_t expected_end_ns_ = 0;  // of the last decided task
-  std::uint64_t decisions_ = 0;
+  FixedArray<int> local_stage_;          // [stage]; -1: not of this rank
+  FixedArray<LocalTask> initial_;        // locals_ at the start of an iteration
+  FixedArray<std::int64_t> mean_ns_;     // [local stage][slot], adapt_expected
+  FixedArray<std::int64_t> profile_ns_;  // the first of those means
 };
 
 }  // namespace rrfp
+
+#include "scheduler_core/rank_scheduler_inline.h"

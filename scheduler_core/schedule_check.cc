@@ -145,23 +145,6 @@ class FixedOrderRun {
   std::vector<std::size_t> next_;
 };
 
-// What the end of a task frees of what its F took, if anything.
-std::optional<Release> release_after(const Program& program, TaskId id) {
-  const int stage = program.stage_of(id);
-  switch (program.slot_of(id)) {
-    case Slot::kForward:
-      if (program.backward_of(stage) == Backward::kNone) return Release::kEverything;
-      return std::nullopt;
-    case Slot::kBackward: {
-      const TaskId weight = program.task_id(stage, Slot::kWeight, program.microbatch_of(id));
-      return program.exists(weight) ? Release::kAllButStash : Release::kEverything;
-    }
-    case Slot::kWeight:
-      break;
-  }
-  return Release::kStash;
-}
-
 Result<void> replay(const Program& program, int rank, const std::vector<Task>& order,
                     const MemoryModel& memory, std::int64_t budget_bytes) {
   Admission admission(program, rank, memory, budget_bytes);
@@ -181,9 +164,7 @@ Result<void> replay(const Program& program, int rank, const std::vector<Task>& o
       }
       admission.take(local, task.microbatch);
     }
-    if (const auto part = release_after(program, program.find(task)); part.has_value()) {
-      admission.release(local, task.microbatch, *part);
-    }
+    admission.give_back(local, task.microbatch, returned_by(program, program.find(task)));
   }
   return {};
 }

@@ -17,21 +17,29 @@ EagerEngine::EagerEngine(const PreparedCase& prepared, const EngineDetail& detai
       program_(prepared.program()),
       detail_(detail),
       microbatches_(program_.microbatches()),
+      stage_and_slot_(microbatches_),
       depth_(prepared.input().queue_depth),
       has_bandwidth_(prepared.input().network.bytes_per_second > 0),
       has_bytes_(!prepared.input().network.message_bytes.empty()),
       votes_(prepared.input().tensor_parallel.lanes > 1 && !prepared.leader_decides_alone()),
       leader_(prepared.leader_decides_alone()),
+      accounted_(has_bandwidth_ || has_bytes_ || votes_ || leader_ || detail.tasks ||
+                 detail.causes || detail.messages),
+      duration_ns_(prepared.duration_ns().data()),
+      group_latency_ns_(prepared.group_latency_ns().data()),
+      start_delay_ns_(prepared.start_delay_ns()),
+      notice_ns_(prepared.input().network.notice_ns),
       ranks_(static_cast<std::size_t>(program_.ranks())),
-      held_(static_cast<std::size_t>(program_.ranks() * depth_)),
+      accounts_(ranks_.size()),
+      ring_(static_cast<std::size_t>(program_.ranks() * depth_)),
       events_(program_.ranks()),
       idle_(program_.ranks()) {
   schedulers_.reserve(ranks_.size());
   for (int rank = 0; rank < program_.ranks(); ++rank) {
     schedulers_.emplace_back(program_, prepared.schedule(), prepared.scheduler_config(rank));
+    ranks_[static_cast<std::size_t>(rank)].scheduler = &schedulers_.back();
   }
-  round_.reserve(ranks_.size());
-  group_end_ns_.resize(static_cast<std::size_t>(program_.stages() * kSlots));
+  round_.resize(ranks_.size());
   if (has_bandwidth_) link_free_ns_.resize(static_cast<std::size_t>(links_between(program_)));
   if (leader_) lanes_ready_ns_.resize(static_cast<std::size_t>(program_.task_ids()));
   build_outputs();
@@ -51,7 +59,8 @@ void EagerEngine::build_outputs() {
   std::vector<int> messages_to(ranks_.size(), 0);
   for (int stage = 0; stage < program_.stages(); ++stage) {
     for (const Slot slot : {Slot::kForward, Slot::kBackward, Slot::kWeight}) {
-      first_output_.push_back(static_cast<std::int32_t>(outputs_.size()));
+      Group group;
+      group.first_output = static_cast<std::int32_t>(outputs_.size());
       for (const EdgeId id : program_.edges_from(stage, slot)) {
         const Edge& edge = program_.edge(id);
         if (edge.local()) continue;
@@ -61,9 +70,10 @@ void EagerEngine::build_outputs() {
                             slot == Slot::kForward});
         messages += microbatches_;
       }
+      group.last_output = static_cast<std::int32_t>(outputs_.size());
+      groups_.push_back(group);
     }
   }
-  first_output_.push_back(static_cast<std::int32_t>(outputs_.size()));
   if (!votes_) return;
   for (const int messages : messages_to) {
     arrival_votes_.emplace_back(messages, prepared_.input().tensor_parallel.lanes);
@@ -81,13 +91,12 @@ void EagerEngine::run() {
 void EagerEngine::run_once(std::int64_t clip_ns) {
   reset(clip_ns);
   for (int rank = 0; rank < program_.ranks(); ++rank) events_.set(rank, 0);
-  while (events_.least() != NextEventTree::kNever) run_round(events_.least());
-  for (RankState& state : ranks_) {
-    state.transmissions.drain(NextEventTree::kNever, [&](const InboxBytes& added) {
-      state.inbox_bytes += added.bytes;
-      state.peak_inbox_bytes = std::max(state.peak_inbox_bytes, state.inbox_bytes);
-    });
+  if (accounted_) {
+    run_rounds<true>();
+  } else {
+    run_rounds<false>();
   }
+  for (RankAccount& account : accounts_) drain_transmissions(account, NextEventTree::kNever);
 }
 
 void EagerEngine::reset(std::int64_t clip_ns) {
@@ -96,17 +105,21 @@ void EagerEngine::reset(std::int64_t clip_ns) {
   for (RankScheduler& scheduler : schedulers_) scheduler.reset();
   for (ArrivalVote& vote : arrival_votes_) vote.reset();
   for (RankState& state : ranks_) {
-    state.held = state.head = state.in_flight = state.root_inputs = 0;
-    state.last_end_ns = state.busy_ns = state.inbox_bytes = state.peak_inbox_bytes = 0;
+    state.held = state.head = 0;
+    state.last_end_ns = state.busy_ns = 0;
     state.wake_ns = NextEventTree::kNever;
-    state.reason = WaitReason::kNotReady;
     state.arrivals.clear();
     state.notices.clear();
-    state.transmissions.clear();
+  }
+  for (RankAccount& account : accounts_) {
+    account.reason = WaitReason::kNotReady;
+    account.in_flight = account.root_inputs = 0;
+    account.inbox_bytes = account.peak_inbox_bytes = 0;
+    account.transmissions.clear();
   }
   std::fill(link_free_ns_.begin(), link_free_ns_.end(), 0);
   std::fill(lanes_ready_ns_.begin(), lanes_ready_ns_.end(), 0);
-  std::fill(group_end_ns_.begin(), group_end_ns_.end(), 0);
+  for (Group& group : groups_) group.end_ns = 0;
   for (RankResult& record : records_) {
     record.order.clear();
     record.decided_ns.clear();
@@ -130,52 +143,100 @@ void EagerEngine::deliver_root_inputs() {
       if (time_ns == 0) {
         schedulers_[static_cast<std::size_t>(rank)].on_input(task, RankScheduler::kRootInput);
       } else {
-        state.arrivals.insert({time_ns, task, RankScheduler::kRootInput, -1, 0});
-        ++state.root_inputs;
+        state.arrivals.insert({time_ns, task, RankScheduler::kRootInput});
+        ++accounts_[static_cast<std::size_t>(rank)].root_inputs;
       }
     }
   }
 }
 
-void EagerEngine::run_round(std::int64_t now_ns) {
+template <bool kAccounted>
+void EagerEngine::run_rounds() {
+  while (events_.least() != NextEventTree::kNever) run_round<kAccounted>(events_.least());
+}
+
+// Most instants are those of one rank alone; flattened, as this is the loop
+// that a sweep spends its time in.
+template <bool kAccounted>
+[[gnu::flatten]] void EagerEngine::run_round(std::int64_t now_ns) {
   ++round_number_;
-  round_.clear();
-  events_.each_least([this](int rank) { join_round(rank); });
+  round_size_ = 0;
+  const int only = events_.only_least();
+  if (only < 0) {
+    events_.each_least([this](int rank) { join_round(rank); });
+    run_joined<kAccounted>(now_ns);
+    return;
+  }
+  join_round(only);
+  finish_tasks<kAccounted>(only, now_ns);
+  if (round_size_ > 1) {  // an input of another rank arrives at this very instant
+    run_joined<kAccounted>(now_ns);
+    return;
+  }
+  deliver<kAccounted>(only, now_ns);
+  decide<kAccounted>(only, now_ns);
+  events_.set(only, next_event_ns(ranks_[static_cast<std::size_t>(only)]));
+}
+
+template <bool kAccounted>
+[[gnu::noinline]] void EagerEngine::run_joined(std::int64_t now_ns) {
   // Finishing may add ranks whose input arrives at this very instant.
-  for (std::size_t i = 0; i < round_.size(); ++i) finish_tasks(round_[i], now_ns);
-  for (const int rank : round_) deliver(rank, now_ns);
-  for (const int rank : round_) decide(rank, now_ns);
-  for (const int rank : round_) events_.set(rank, next_event_ns(rank));
+  for (std::size_t i = 0; i < round_size_; ++i) finish_tasks<kAccounted>(round_[i], now_ns);
+  for (std::size_t i = 0; i < round_size_; ++i) deliver<kAccounted>(round_[i], now_ns);
+  for (std::size_t i = 0; i < round_size_; ++i) decide<kAccounted>(round_[i], now_ns);
+  for (std::size_t i = 0; i < round_size_; ++i) {
+    events_.set(round_[i], next_event_ns(ranks_[static_cast<std::size_t>(round_[i])]));
+  }
 }
 
-void EagerEngine::join_round(int rank) {
-  ranks_[static_cast<std::size_t>(rank)].round = round_number_;
-  round_.push_back(rank);
-}
-
+template <bool kAccounted>
 void EagerEngine::finish_tasks(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  while (state.held > 0 && held(rank, state.head).end_ns == now_ns) {
-    const TaskId task = held(rank, state.head).task;
-    --state.held;
-    if (++state.head == depth_) state.head = 0;
-    schedulers_[static_cast<std::size_t>(rank)].on_finished(task, now_ns);
-    send_outputs(rank, task, now_ns);
+  while (state.held > 0 && state.front.end_ns == now_ns) {
+    const TaskId task = state.front.task;
+    if (--state.held > 0) {
+      state.front = ring(rank, state.head);
+      state.head = (state.head + 1) % depth_;
+    }
+    state.scheduler->on_finished(task, now_ns);
+    send_outputs<kAccounted>(task, now_ns);
   }
 }
 
-void EagerEngine::send_outputs([[maybe_unused]] int rank, TaskId task, std::int64_t now_ns) {
-  const int group = task / microbatches_;
-  const int microbatch = task - group * microbatches_;
-  group_end_ns_[static_cast<std::size_t>(group)] = now_ns;
-  const std::int32_t last = first_output_[static_cast<std::size_t>(group + 1)];
-  for (std::int32_t i = first_output_[static_cast<std::size_t>(group)]; i < last; ++i) {
-    send(outputs_[static_cast<std::size_t>(i)], microbatch, now_ns);
+template <bool kAccounted>
+void EagerEngine::send_outputs(TaskId task, std::int64_t now_ns) {
+  const int number = stage_and_slot_(task);
+  const int microbatch = task - number * microbatches_;
+  Group& group = groups_[static_cast<std::size_t>(number)];
+  group.end_ns = now_ns;
+  for (std::int32_t i = group.first_output; i < group.last_output; ++i) {
+    send<kAccounted>(i, microbatch, now_ns);
   }
 }
 
-void EagerEngine::send(const Output& output, int microbatch, std::int64_t now_ns) {
+template <bool kAccounted>
+void EagerEngine::send(std::int32_t index, int microbatch, std::int64_t now_ns) {
+  const Output& output = outputs_[static_cast<std::size_t>(index)];
+  RankState& to = ranks_[static_cast<std::size_t>(output.to_rank)];
+  std::int64_t first_ns = 0;  // when the rank has to look at it at the earliest
+  if constexpr (kAccounted) {
+    first_ns = send_accounted(index, microbatch, now_ns);
+  } else {
+    first_ns = now_ns + group_latency_ns_[output.edge * microbatches_ + microbatch];
+    to.arrivals.insert({first_ns, output.task + microbatch, index});
+  }
+  if (to.held == depth_ || to.round == round_number_) return;
+  if (first_ns <= now_ns) {
+    join_round(output.to_rank);
+  } else if (first_ns < events_.at(output.to_rank)) {
+    events_.set(output.to_rank, first_ns);
+  }
+}
+
+std::int64_t EagerEngine::send_accounted(std::int32_t index, int microbatch, std::int64_t now_ns) {
+  const Output& output = outputs_[static_cast<std::size_t>(index)];
   const auto message = static_cast<std::size_t>(output.edge * microbatches_ + microbatch);
+  const TaskId task = output.task + microbatch;
   RankState& to = ranks_[static_cast<std::size_t>(output.to_rank)];
   std::int64_t sent_ns = now_ns;
   std::int64_t end_ns = now_ns;
@@ -187,103 +248,119 @@ void EagerEngine::send(const Output& output, int microbatch, std::int64_t now_ns
   }
   const std::int64_t arrival_ns = end_ns + prepared_.group_latency_ns()[message];
   if (has_bytes_ && output.activation) {
-    count_in_inbox(to, prepared_.message_bytes()[message], sent_ns, now_ns);
+    count_in_inbox(output.to_rank, prepared_.message_bytes()[message], sent_ns, now_ns);
   }
   if (detail_.messages) {
     messages_.push_back({output.edge, microbatch, now_ns, sent_ns, arrival_ns});
   }
-  ++to.in_flight;
-  std::int64_t first_ns = arrival_ns;
-  if (votes_) {
-    send_to_lanes(output, microbatch, end_ns);
-    first_ns = to.arrivals.next_ns();
-  } else {
-    to.arrivals.insert({arrival_ns, output.task + microbatch, output.producer, -1, 0});
-  }
   if (leader_) {
-    std::int64_t& ready_ns = lanes_ready_ns_[static_cast<std::size_t>(output.task + microbatch)];
+    std::int64_t& ready_ns = lanes_ready_ns_[static_cast<std::size_t>(task)];
     ready_ns = std::max(ready_ns, end_ns + prepared_.slowest_latency_ns()[message]);
   }
-  if (to.round == round_number_ || to.held == depth_) return;
-  if (detail_.causes && to.held == 0) note_idle(output.to_rank, now_ns);
-  if (first_ns <= now_ns) {
-    join_round(output.to_rank);
-  } else if (first_ns < events_.at(output.to_rank)) {
-    events_.set(output.to_rank, first_ns);
+  ++accounts_[static_cast<std::size_t>(output.to_rank)].in_flight;
+  if (votes_) {
+    for (int lane = 0; lane < prepared_.input().tensor_parallel.lanes; ++lane) {
+      const std::int64_t told_ns = end_ns +
+                                   prepared_.lane_latency_ns(output.edge, lane, microbatch) +
+                                   (lane == 0 ? 0 : prepared_.vote_ns());
+      to.arrivals.insert({told_ns, task, index * ArrivalVote::kMostLanes + lane});
+    }
+  } else {
+    to.arrivals.insert({arrival_ns, task, index});
   }
+  if (detail_.causes && to.held == 0 && to.round != round_number_) {
+    note_idle(output.to_rank, now_ns);
+  }
+  return to.arrivals.next_ns();
 }
 
-void EagerEngine::send_to_lanes(const Output& output, int microbatch, std::int64_t end_ns) {
-  RankState& to = ranks_[static_cast<std::size_t>(output.to_rank)];
-  for (int lane = 0; lane < prepared_.input().tensor_parallel.lanes; ++lane) {
-    const std::int64_t vote_ns = lane == 0 ? 0 : prepared_.vote_ns();
-    to.arrivals.insert({end_ns + prepared_.lane_latency_ns(output.edge, lane, microbatch) + vote_ns,
-                        output.task + microbatch, output.producer, output.vote + microbatch, lane});
-  }
-}
-
-void EagerEngine::count_in_inbox(RankState& to, std::int64_t bytes, std::int64_t sent_ns,
+void EagerEngine::count_in_inbox(int rank, std::int64_t bytes, std::int64_t sent_ns,
                                  std::int64_t now_ns) {
-  if (sent_ns > now_ns) {
-    to.transmissions.insert({sent_ns, bytes});
-    return;
-  }
-  // Earlier transmissions to this rank that it has not looked at yet.
-  const auto add = [&to](const InboxBytes& added) {
-    to.inbox_bytes += added.bytes;
-    to.peak_inbox_bytes = std::max(to.peak_inbox_bytes, to.inbox_bytes);
-  };
-  to.transmissions.drain(now_ns, add);
-  add({now_ns, bytes});
+  RankAccount& account = accounts_[static_cast<std::size_t>(rank)];
+  account.transmissions.insert({sent_ns, bytes});
+  drain_transmissions(account, now_ns);
 }
 
+void EagerEngine::drain_transmissions(RankAccount& account, std::int64_t now_ns) {
+  account.transmissions.drain(now_ns, [&account](const InboxBytes& added) {
+    account.inbox_bytes += added.bytes;
+    account.peak_inbox_bytes = std::max(account.peak_inbox_bytes, account.inbox_bytes);
+  });
+}
+
+template <bool kAccounted>
 void EagerEngine::deliver(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
-  state.arrivals.drain(now_ns, [&](const Arrival& arrival) { deliver_arrival(rank, arrival); });
+  RankScheduler& scheduler = *state.scheduler;
+  if constexpr (kAccounted) {
+    state.arrivals.drain(now_ns, [&](const Arrival& arrival) { deliver_accounted(rank, arrival); });
+    drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
+  } else {
+    state.arrivals.drain(now_ns, [&](const Arrival& arrival) {
+      scheduler.on_input(arrival.task, producer_of(arrival.source));
+    });
+  }
   state.notices.drain(now_ns, [&](const NoticeArrival& arrival) {
     scheduler.on_notice(arrival.notice.task, arrival.notice.producer, arrival.notice.eta_ns);
   });
-  state.transmissions.drain(now_ns, [&](const InboxBytes& added) {
-    state.inbox_bytes += added.bytes;
-    state.peak_inbox_bytes = std::max(state.peak_inbox_bytes, state.inbox_bytes);
-  });
 }
 
-void EagerEngine::deliver_arrival(int rank, const Arrival& arrival) {
-  RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  if (arrival.message >= 0 &&
-      !arrival_votes_[static_cast<std::size_t>(rank)].on_lane(arrival.message, arrival.lane)) {
-    return;
+void EagerEngine::deliver_accounted(int rank, const Arrival& arrival) {
+  RankAccount& account = accounts_[static_cast<std::size_t>(rank)];
+  std::int32_t source = arrival.source;
+  if (source == RankScheduler::kRootInput) {
+    --account.root_inputs;
+  } else if (votes_) {
+    const int lane = source % ArrivalVote::kMostLanes;
+    source /= ArrivalVote::kMostLanes;
+    const Output& output = outputs_[static_cast<std::size_t>(source)];
+    const int message = output.vote + arrival.task - output.task;
+    if (!arrival_votes_[static_cast<std::size_t>(rank)].on_lane(message, lane)) return;
   }
-  --(arrival.producer == RankScheduler::kRootInput ? state.root_inputs : state.in_flight);
-  schedulers_[static_cast<std::size_t>(rank)].on_input(arrival.task, arrival.producer);
+  if (source != RankScheduler::kRootInput) --account.in_flight;
+  schedulers_[static_cast<std::size_t>(rank)].on_input(arrival.task, producer_of(source));
 }
 
+template <bool kAccounted>
 void EagerEngine::decide(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
   state.wake_ns = NextEventTree::kNever;
   while (state.held < depth_) {
-    const Decision decision = scheduler.decide(now_ns);
-    state.reason = decision.reason;
+    const Decision decision = state.scheduler->decide(now_ns);
+    if constexpr (kAccounted) accounts_[static_cast<std::size_t>(rank)].reason = decision.reason;
     if (decision.action == Decision::Action::kStart) {
-      begin(rank, decision.task, now_ns);
+      begin<kAccounted>(rank, decision.task, now_ns);
       continue;
     }
     if (decision.action == Decision::Action::kWait) state.wake_ns = decision.until_ns;
     break;
   }
-  if (detail_.causes && state.held == 0) note_idle(rank, now_ns);
+  if constexpr (kAccounted) {
+    if (detail_.causes && state.held == 0) note_idle(rank, now_ns);
+  }
 }
 
+template <bool kAccounted>
 void EagerEngine::begin(int rank, TaskId task, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  std::int64_t start_ns = now_ns + prepared_.start_delay_ns();
-  if (leader_) start_ns = std::max(start_ns, lanes_ready_ns_[static_cast<std::size_t>(task)]);
-  start_ns = std::max(start_ns, state.last_end_ns);
-  const std::int64_t length_ns = prepared_.duration_ns()[static_cast<std::size_t>(task)];
-  const std::int64_t end_ns = start_ns + length_ns;
+  std::int64_t start_ns = std::max(now_ns + start_delay_ns_, state.last_end_ns);
+  if constexpr (kAccounted) {
+    if (leader_) start_ns = std::max(start_ns, lanes_ready_ns_[static_cast<std::size_t>(task)]);
+    account_start(rank, task, now_ns, start_ns);
+  }
+  const std::int64_t length_ns = duration_ns_[task];
+  state.last_end_ns = start_ns + length_ns;
+  state.busy_ns += length_ns;
+  makespan_ns_ = std::max(makespan_ns_, state.last_end_ns);
+  HeldTask& place = state.held == 0 ? state.front : ring(rank, state.head + state.held - 1);
+  place = {task, state.last_end_ns};
+  ++state.held;
+  if (!state.scheduler->notices().empty()) send_notices(*state.scheduler, now_ns);
+}
+
+void EagerEngine::account_start(int rank, TaskId task, std::int64_t now_ns, std::int64_t start_ns) {
+  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  const std::int64_t end_ns = start_ns + prepared_.duration_ns()[static_cast<std::size_t>(task)];
   if (detail_.causes) idle_.decided(rank, now_ns, state.last_end_ns, start_ns, end_ns);
   if (detail_.tasks) {
     RankResult& record = records_[static_cast<std::size_t>(rank)];
@@ -292,32 +369,25 @@ void EagerEngine::begin(int rank, TaskId task, std::int64_t now_ns) {
     record.start_ns.push_back(start_ns);
     record.end_ns.push_back(end_ns);
   }
-  state.last_end_ns = end_ns;
-  state.busy_ns += length_ns;
-  makespan_ns_ = std::max(makespan_ns_, end_ns);
-  int tail = state.head + state.held;
-  if (tail >= depth_) tail -= depth_;
-  held(rank, tail) = {task, end_ns};
-  ++state.held;
-  if (has_bytes_) take_from_inbox(state, task);
-  send_notices(rank, now_ns);
+  if (has_bytes_) take_from_inbox(accounts_[static_cast<std::size_t>(rank)], task);
 }
 
-void EagerEngine::take_from_inbox(RankState& state, TaskId task) {
+void EagerEngine::take_from_inbox(RankAccount& account, TaskId task) {
   if (program_.slot_of(task) != Slot::kForward) return;
   const int stage = program_.stage_of(task);
   const int microbatch = program_.microbatch_of(task);
   for (const int from : program_.predecessors(stage)) {
     if (program_.rank_of(from) == program_.rank_of(stage)) continue;
     const EdgeId edge = program_.find_edge(Kind::kForward, from, stage);
-    state.inbox_bytes -=
+    account.inbox_bytes -=
         prepared_.message_bytes()[static_cast<std::size_t>(edge * microbatches_ + microbatch)];
   }
 }
 
-void EagerEngine::send_notices(int rank, std::int64_t now_ns) {
-  const std::int64_t arrival_ns = now_ns + prepared_.input().network.notice_ns;
-  for (const Notice& notice : schedulers_[static_cast<std::size_t>(rank)].notices()) {
+[[gnu::noinline]] void EagerEngine::send_notices(const RankScheduler& scheduler,
+                                                 std::int64_t now_ns) {
+  const std::int64_t arrival_ns = now_ns + notice_ns_;
+  for (const Notice& notice : scheduler.notices()) {
     RankState& to = ranks_[static_cast<std::size_t>(notice.to_rank)];
     to.notices.insert({arrival_ns, notice});
     // A rank of this round sets its own next event when all have decided.
@@ -327,20 +397,17 @@ void EagerEngine::send_notices(int rank, std::int64_t now_ns) {
   }
 }
 
-std::int64_t EagerEngine::next_event_ns(int rank) const {
-  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  const std::int64_t finish_ns =
-      state.held == 0 ? NextEventTree::kNever
-                      : held_[static_cast<std::size_t>(rank * depth_ + state.head)].end_ns;
+std::int64_t EagerEngine::next_event_ns(const RankState& state) const {
+  const std::int64_t finish_ns = state.held == 0 ? NextEventTree::kNever : state.front.end_ns;
   if (state.held == depth_) return finish_ns;
   return std::min({finish_ns, state.arrivals.next_ns(), state.notices.next_ns(), state.wake_ns});
 }
 
 void EagerEngine::note_idle(int rank, std::int64_t now_ns) {
-  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  const RankAccount& account = accounts_[static_cast<std::size_t>(rank)];
   idle_.idle(rank,
-             idle_cause_of(schedulers_[static_cast<std::size_t>(rank)], false, state.reason,
-                           state.in_flight, state.root_inputs),
+             idle_cause_of(schedulers_[static_cast<std::size_t>(rank)], false, account.reason,
+                           account.in_flight, account.root_inputs),
              now_ns);
 }
 
@@ -362,7 +429,7 @@ SimulationResult EagerEngine::result() const {
     RankResult& to = result.ranks[rank];
     to.busy_ns = ranks_[rank].busy_ns;
     to.peak_bytes = scheduler.admission().peak_bytes();
-    to.peak_inbox_bytes = ranks_[rank].peak_inbox_bytes;
+    to.peak_inbox_bytes = accounts_[rank].peak_inbox_bytes;
     if (detail_.causes) to.idle_ns = idle_.of(static_cast<int>(rank));
     if (!result.completed && scheduler.decided() < scheduler.size()) {
       result.blocked.push_back(program_.task(scheduler.task_at(scheduler.first_undecided())));

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "scheduler_core/arrival_vote.h"
+#include "scheduler_core/divider.h"
 #include "scheduler_core/rank_scheduler.h"
 #include "sim/idle_ledger.h"
 #include "sim/inbox.h"
@@ -52,14 +53,14 @@ class EagerEngine {
   std::int64_t makespan_ns() const { return makespan_ns_; }
   std::int64_t busy_ns(int rank) const { return ranks_[static_cast<std::size_t>(rank)].busy_ns; }
   std::int64_t peak_inbox_bytes(int rank) const {
-    return ranks_[static_cast<std::size_t>(rank)].peak_inbox_bytes;
+    return accounts_[static_cast<std::size_t>(rank)].peak_inbox_bytes;
   }
   const RankScheduler& scheduler(int rank) const {
     return schedulers_[static_cast<std::size_t>(rank)];
   }
   /// The end of the last task of this stage and slot; 0 where there is none.
   std::int64_t last_end_ns(int stage, Slot slot) const {
-    return group_end_ns_[static_cast<std::size_t>(stage * kSlots + static_cast<int>(slot))];
+    return groups_[static_cast<std::size_t>(stage * kSlots + static_cast<int>(slot))].end_ns;
   }
 
   /// Everything that was written down. REQUIRES: run() has been called.
@@ -70,12 +71,12 @@ class EagerEngine {
     TaskId task = kNoTask;
     std::int64_t end_ns = 0;
   };
+  // A message for the rank, or one lane's vote for it. `source` is an index of
+  // outputs_, with votes times kMostLanes plus the lane; kRootInput for a root.
   struct Arrival {
     std::int64_t time_ns = 0;
     TaskId task = kNoTask;
-    std::int32_t producer = 0;  // stage, or RankScheduler::kRootInput
-    std::int32_t message = -1;  // of the rank's votes; -1: no vote needed
-    std::int32_t lane = 0;
+    std::int32_t source = 0;
   };
   struct NoticeArrival {
     std::int64_t time_ns = 0;
@@ -85,20 +86,34 @@ class EagerEngine {
     std::int64_t time_ns = 0;
     std::int64_t bytes = 0;
   };
-  struct RankState {
+  // What every event of a rank touches.
+  struct alignas(64) RankState {
+    // What a sender looks at, too.
+    Inbox<Arrival> arrivals;
     int held = 0;
-    int head = 0;                  // of the ring of held tasks
+    int head = 0;             // of the ring
+    HeldTask front;           // of the tasks it holds; the others are in the ring
+    std::uint64_t round = 0;  // the last round it took part in
+
+    RankScheduler* scheduler = nullptr;
     std::int64_t last_end_ns = 0;  // of the last decided task
+    std::int64_t busy_ns = 0;
     std::int64_t wake_ns = NextEventTree::kNever;
-    std::uint64_t round = 0;                    // the last round it took part in
+    Inbox<NoticeArrival> notices;
+  };
+  // Of a stage and slot.
+  struct Group {
+    std::int32_t first_output = 0;
+    std::int32_t last_output = 0;
+    std::int64_t end_ns = 0;  // of its last task so far
+  };
+  // What only inbox memory and idle causes need.
+  struct RankAccount {
     WaitReason reason = WaitReason::kNotReady;  // of its last decision
     int in_flight = 0;                          // messages that have set out and not arrived
     int root_inputs = 0;                        // its root tasks' inputs that have not arrived
-    std::int64_t busy_ns = 0;
     std::int64_t inbox_bytes = 0;
     std::int64_t peak_inbox_bytes = 0;
-    Inbox<Arrival> arrivals;
-    Inbox<NoticeArrival> notices;
     Inbox<InboxBytes> transmissions;  // activations whose transmission has yet to start
   };
   // One message that the tasks of a stage and slot send, for microbatch 0.
@@ -111,51 +126,79 @@ class EagerEngine {
     std::int32_t vote = 0;  // first message of this edge in the receiver's votes
     bool activation = false;
   };
-
   void build_outputs();
   void run_once(std::int64_t clip_ns);
+  template <bool kAccounted>
+  void run_rounds();
   void reset(std::int64_t clip_ns);
   void deliver_root_inputs();
+  template <bool kAccounted>
   void run_round(std::int64_t now_ns);
-  void join_round(int rank);
+  void join_round(int rank) {
+    ranks_[static_cast<std::size_t>(rank)].round = round_number_;
+    round_[round_size_++] = rank;
+  }
+  template <bool kAccounted>
+  void run_joined(std::int64_t now_ns);
+  template <bool kAccounted>
   void finish_tasks(int rank, std::int64_t now_ns);
-  void send_outputs(int rank, TaskId task, std::int64_t now_ns);
-  void send(const Output& output, int microbatch, std::int64_t now_ns);
-  void send_to_lanes(const Output& output, int microbatch, std::int64_t sent_ns);
-  void count_in_inbox(RankState& to, std::int64_t bytes, std::int64_t sent_ns, std::int64_t now_ns);
+  template <bool kAccounted>
+  void send_outputs(TaskId task, std::int64_t now_ns);
+  template <bool kAccounted>
+  void send(std::int32_t output, int microbatch, std::int64_t now_ns);
+  std::int64_t send_accounted(std::int32_t output, int microbatch, std::int64_t now_ns);
+  void count_in_inbox(int rank, std::int64_t bytes, std::int64_t sent_ns, std::int64_t now_ns);
+  void drain_transmissions(RankAccount& account, std::int64_t now_ns);
+  template <bool kAccounted>
   void deliver(int rank, std::int64_t now_ns);
-  void deliver_arrival(int rank, const Arrival& arrival);
+  void deliver_accounted(int rank, const Arrival& arrival);
+  template <bool kAccounted>
   void decide(int rank, std::int64_t now_ns);
+  template <bool kAccounted>
   void begin(int rank, TaskId task, std::int64_t now_ns);
-  void send_notices(int rank, std::int64_t now_ns);
-  void take_from_inbox(RankState& state, TaskId task);
-  std::int64_t next_event_ns(int rank) const;
+  void account_start(int rank, TaskId task, std::int64_t now_ns, std::int64_t start_ns);
+  void take_from_inbox(RankAccount& account, TaskId task);
+  void send_notices(const RankScheduler& scheduler, std::int64_t now_ns);
+  std::int64_t next_event_ns(const RankState& state) const;
   void note_idle(int rank, std::int64_t now_ns);
-  HeldTask& held(int rank, int index) {
-    return held_[static_cast<std::size_t>(rank * depth_ + index)];
+  std::int32_t producer_of(std::int32_t source) const {
+    return source < 0 ? RankScheduler::kRootInput
+                      : outputs_[static_cast<std::size_t>(source)].producer;
+  }
+  HeldTask& ring(int rank, int index) {
+    return ring_[static_cast<std::size_t>(rank * depth_ + index % depth_)];
   }
 
   const PreparedCase& prepared_;
   const Program& program_;
   const EngineDetail detail_;
   const int microbatches_;
+  const Divider stage_and_slot_;
   const int depth_;
   const bool has_bandwidth_;
   const bool has_bytes_;
   const bool votes_;
   const bool leader_;
+  // Whether anything beyond time itself is kept: links, lanes, inbox bytes,
+  // causes or records. The loop is compiled with and without.
+  const bool accounted_;
+  const std::int64_t* const duration_ns_;       // by TaskId
+  const std::int64_t* const group_latency_ns_;  // by message
+  const std::int64_t start_delay_ns_;
+  const std::int64_t notice_ns_;
 
   std::vector<RankScheduler> schedulers_;
   std::vector<ArrivalVote> arrival_votes_;  // by rank, with votes only
   std::vector<RankState> ranks_;
-  std::vector<HeldTask> held_;  // [rank][ring of queue_depth]
+  std::vector<RankAccount> accounts_;
+  std::vector<HeldTask> ring_;  // [rank][queue_depth]: held tasks behind the front
   std::vector<Output> outputs_;
-  std::vector<std::int32_t> first_output_;  // by stage and slot, one more at the end
+  std::vector<Group> groups_;  // by stage and slot
   std::vector<std::int64_t> link_free_ns_;
   std::vector<std::int64_t> lanes_ready_ns_;  // by TaskId: inputs on every lane, leader only
-  std::vector<std::int64_t> group_end_ns_;    // by stage and slot
   NextEventTree events_;
-  std::vector<int> round_;  // the ranks that take part in this round
+  std::vector<int> round_;  // the first round_size_ ranks take part in this round
+  std::size_t round_size_ = 0;
   std::uint64_t round_number_ = 0;
   std::int64_t makespan_ns_ = 0;
 

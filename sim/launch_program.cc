@@ -67,18 +67,11 @@ bool LaunchRankBuilder::account(TaskId task) {
   const auto stages = program_.stages_of(number_);
   const int local =
       static_cast<int>(std::find(stages.begin(), stages.end(), stage) - stages.begin());
-  const Slot slot = program_.slot_of(task);
-  if (slot == Slot::kForward) {
+  if (program_.slot_of(task) == Slot::kForward) {
     if (!memory_.admits(local, microbatch)) return false;
     memory_.take(local, microbatch);
-    if (program_.backward_of(stage) != Backward::kNone) return true;
   }
-  const bool stashes = slot == Slot::kBackward &&
-                       program_.exists(program_.task_id(stage, Slot::kWeight, microbatch));
-  memory_.release(local, microbatch,
-                  stashes                 ? Release::kAllButStash
-                  : slot == Slot::kWeight ? Release::kStash
-                                          : Release::kEverything);
+  memory_.give_back(local, microbatch, returned_by(program_, task));
   return true;
 }
 

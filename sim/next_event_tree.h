@@ -26,13 +26,30 @@ class NextEventTree {
   std::int64_t at(int rank) const { return times_[leaves_ + static_cast<std::size_t>(rank)]; }
 
   void set(int rank, std::int64_t time_ns) {
+    std::int64_t* const times = times_.data();
     std::size_t node = leaves_ + static_cast<std::size_t>(rank);
-    times_[node] = time_ns;
+    times[node] = time_ns;
     while (node > 1) {
-      const std::int64_t least = std::min(times_[node], times_[node ^ 1]);
+      time_ns = std::min(time_ns, times[node ^ 1]);
       node /= 2;
-      times_[node] = least;
+      times[node] = time_ns;
     }
+  }
+
+  /// The one rank whose time is least(), or -1 where there are several.
+  int only_least() const {
+    const std::int64_t* const times = times_.data();
+    const std::size_t leaves = leaves_;
+    const std::int64_t least = times[1];
+    std::size_t node = 1;
+    bool several = false;
+    while (node < leaves) {
+      node *= 2;
+      const bool left = times[node] == least;
+      several |= left && times[node + 1] == least;
+      node += left ? 0 : 1;
+    }
+    return several ? -1 : static_cast<int>(node - leaves);
   }
 
   /// Calls `visit(rank)` for each rank whose time is least(), ascending.

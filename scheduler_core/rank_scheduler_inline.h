@@ -1,0 +1,123 @@
+// The part of RankScheduler that every simulated task passes through, inline.
+// Included by rank_scheduler.h; the rest is in rank_scheduler.cc.
+#pragma once
+
+#include <algorithm>
+
+#include "scheduler_core/rank_scheduler.h"
+
+namespace rrfp {
+
+inline void RankScheduler::on_input(TaskId task, int producer) {
+  const int local = local_of(task);
+  if (anticipating_ && producer != kRootInput) note_arrival(local, producer);
+  satisfy(local);
+}
+
+inline void RankScheduler::on_finished(TaskId task, [[maybe_unused]] std::int64_t now_ns) {
+  const int local = local_of(task);
+  RRFP_CHECK(locals_[local].unmet == kDecided);
+  --held_;
+  const int number = group_of(local);
+  const Group& group = groups_[number];
+  const int microbatch = local - number * microbatches_;
+  const Returns returns = fused_ ? returned_by_local(local, group) : group.returns;
+  admission_.give_back(group.local_stage, microbatch, returns);
+  if (group.own_dependent >= 0) satisfy(group.own_dependent + microbatch);
+  for (int i = 0; i < group.dependents; ++i) {
+    satisfy(dependents_[group.first_dependent + i] + microbatch);
+  }
+  if (ordered_ && next_accumulation_[local] >= 0) satisfy(next_accumulation_[local]);
+}
+
+inline void RankScheduler::satisfy(int local) {
+  LocalTask& task = locals_[local];
+  // Neither 0, when it is ready already, nor kDecided.
+  RRFP_CHECK(static_cast<std::uint16_t>(task.unmet - 1) < kDecided - 1);
+  if (--task.unmet == 0) {
+    make_ready(task.position, groups_[group_of(local)]);
+  } else if (task.unmet == task.announced) {
+    announced_.insert(task.position);
+  }
+}
+
+inline void RankScheduler::make_ready(int position, const Group& group) {
+  if (anticipating_) announced_.erase(position);
+  if (!group.forward || gates_.empty()) {
+    ready_.insert(position);
+    return;
+  }
+  Gate& gate = gates_[group.local_stage];
+  if (!gate.least_bytes.empty()) lower_least(gate, position);
+  gate.ready.insert(position);
+}
+
+inline void RankScheduler::unready(int position, const Group& group) {
+  if (!group.forward || gates_.empty()) {
+    ready_.erase(position);
+    return;
+  }
+  Gate& gate = gates_[group.local_stage];
+  gate.ready.erase(position);
+  if (!gate.least_bytes.empty()) raise_least(gate, position);
+}
+
+// The lowest position among the ready F of a stage that fit for any microbatch.
+inline int RankScheduler::first_fitting(int local_stage) const {
+  const Gate& gate = gates_[local_stage];
+  const std::int64_t room = admission_.room(local_stage);
+  if (!gate.least_bytes.empty()) return first_fitting_mixed(gate, room);
+  const int first = gate.ready.first();
+  return admission_.activation(local_stage, 0) <= room ? first : size();
+}
+
+// The lowest position among ready, admissible F that need admission.
+inline int RankScheduler::best_gated() const {
+  int best = size();
+  for (int local_stage = 0; local_stage < gates_.size(); ++local_stage) {
+    best = std::min(best, first_fitting(local_stage));
+    if (admission_.rule() == AdmissionRule::kOldestFirst) {
+      best = std::min(best, token_position(local_stage));
+    }
+  }
+  return best;
+}
+
+inline Decision RankScheduler::decide(std::int64_t now_ns) {
+  RRFP_CHECK(held_ < queue_depth_);
+  ++decisions_;
+  const int limit = windowed_ ? window_end() : size();
+  const int best = std::min(ready_.first(), best_gated());
+  Decision decision;
+  if (best >= limit) {
+    decision.reason = why_idle(best, limit);
+    return decision;
+  }
+  if (anticipating_) {
+    if (const std::optional<std::int64_t> until_ns = wait_until(best, now_ns)) {
+      decision.action = Decision::Action::kWait;
+      decision.reason = WaitReason::kAnticipation;
+      decision.until_ns = *until_ns;
+      return decision;
+    }
+  }
+  decision.action = Decision::Action::kStart;
+  decision.task = start(best, now_ns);
+  return decision;
+}
+
+inline TaskId RankScheduler::start(int position, std::int64_t now_ns) {
+  const int local = local_at_[position];
+  const int number = group_of(local);
+  const Group& group = groups_[number];
+  const int microbatch = local - number * microbatches_;
+  unready(position, group);
+  if (group.forward) admission_.take(group.local_stage, microbatch);
+  locals_[local].unmet = kDecided;
+  if (anticipating_) write_notices(local, now_ns);
+  ++held_;
+  ++decided_count_;
+  return group.first_task + microbatch;
+}
+
+}  // namespace rrfp
