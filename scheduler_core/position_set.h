@@ -58,6 +58,7 @@ class PositionSet {
     top_ &= ~bit_if(words == 0, block);
   }
 
+  bool empty() const { return first() == none_; }
   bool contains(int position) const { return (word(above(position)) & bit(position)) != 0; }
 
   /// The lowest member, or none().

@@ -195,12 +195,6 @@ int RankScheduler::local_of_many(TaskId task) const {
   return task + (local_stage - stage) * kSlots * microbatches_;
 }
 
-// A fused backward has no W to leave its stash to.
-Returns RankScheduler::returned_by_local(int local, const Group& group) const {
-  return group.returns == Returns::kNothing ? Returns::kNothing
-                                            : returned_by(*program_, id_of(local));
-}
-
 std::int64_t& RankScheduler::input_eta_ns(int local, int producer) {
   const GroupMessages& messages = messages_[group_of(local)];
   const std::int32_t* const first = producers_.begin() + messages.producers.first;

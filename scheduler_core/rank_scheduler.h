@@ -153,7 +153,7 @@ class RankScheduler {
     std::int16_t dependents = 0;
     std::int16_t local_stage = 0;
     bool forward = false;
-    Returns returns = Returns::kNothing;  // memory, at a finish
+    Returns returns = Returns::kNothing;  // memory, at a finish, where nothing is fused
   };
   // A run of entries in one of the flat arrays.
   struct Run {
@@ -203,7 +203,6 @@ class RankScheduler {
   void satisfy(int local);
   void make_ready(int position, const Group& group);
   void unready(int position, const Group& group);
-  Returns returned_by_local(int local, const Group& group) const;
   void lower_least(Gate& gate, int position);
   void raise_least(Gate& gate, int position);
   int window_end();

@@ -21,7 +21,7 @@ inline void RankScheduler::on_finished(TaskId task, [[maybe_unused]] std::int64_
   const int number = group_of(local);
   const Group& group = groups_[number];
   const int microbatch = local - number * microbatches_;
-  const Returns returns = fused_ ? returned_by_local(local, group) : group.returns;
+  const Returns returns = fused_ ? returned_by(*program_, task) : group.returns;
   admission_.give_back(group.local_stage, microbatch, returns);
   if (group.own_dependent >= 0) satisfy(group.own_dependent + microbatch);
   for (int i = 0; i < group.dependents; ++i) {

@@ -16,7 +16,7 @@ namespace rrfp {
 namespace {
 
 constexpr int kMostRanks = 1 << 16;
-constexpr int kMostStages = 1 << 18;
+
 constexpr int kMostChunks = 1 << 8;
 constexpr int kMostMicrobatches = 1 << 20;
 constexpr int kMostReplicas = 1 << 12;
@@ -351,7 +351,7 @@ Result<Scenario> read_scenario(const JsonDocument& document) {
   out.iterations = static_cast<int>(in.integer_or("iterations", 1, {1, kMostIterations}));
   out.pipeline = read_pipeline(in.at("pipeline"));
   if (!errors.ok()) return errors.status().error();
-  if (out.pipeline.stages.size() > static_cast<std::size_t>(kMostStages)) {
+  if (out.pipeline.stages.size() > kMostStages) {
     in.at("pipeline").fail("more than " + std::to_string(kMostStages) + " stages");
   }
   if (const Result<Program> program = Program::create(out.pipeline); !program.ok()) {

@@ -13,18 +13,8 @@ function(rrfp_room target)
   if(sources)
     add_library(${target} STATIC ${sources} ${headers})
     target_link_libraries(${target} PUBLIC ${arg_LINKS})
-    rrfp_optimize(${target})
   else()
     add_library(${target} INTERFACE)
     target_link_libraries(${target} INTERFACE ${arg_LINKS})
-  endif()
-endfunction()
-
-# Link-time optimisation, where it is asked for and works. Fat objects hold plain code as well,
-# which is what the tests link.
-function(rrfp_optimize target)
-  if(RRFP_LTO_WORKS)
-    set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ON)
-    target_compile_options(${target} PRIVATE -ffat-lto-objects)
   endif()
 endfunction()

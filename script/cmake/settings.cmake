@@ -38,18 +38,3 @@ if(RRFP_SANITIZE)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()
-
-# Only GCC: its fat objects let the tests link the same libraries without paying for
-# link-time optimisation once per test program.
-set(RRFP_LTO_WORKS OFF)
-if(RRFP_LTO)
-  include(CheckIPOSupported)
-  check_ipo_supported(RESULT RRFP_LTO_WORKS OUTPUT reason LANGUAGES CXX)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(RRFP_LTO_WORKS OFF)
-    set(reason "the compiler is not GCC")
-  endif()
-  if(NOT RRFP_LTO_WORKS)
-    message(STATUS "RRFP_LTO: building without link-time optimisation: ${reason}")
-  endif()
-endif()
