@@ -31,7 +31,13 @@ void IdleLedger::decided(int rank_number, std::int64_t now_ns, std::int64_t prev
 }
 
 void IdleLedger::close(std::int64_t end_ns) {
-  for (Rank& rank : ranks_) attribute(rank, rank.cause, end_ns);
+  for (Rank& rank : ranks_) {
+    attribute(rank, rank.cause, end_ns);
+    if (rank.since_ns <= end_ns) continue;
+    // Notices may come after the last end. By then every rank drains.
+    rank.times_ns[static_cast<std::size_t>(IdleCause::kDrain)] -= rank.since_ns - end_ns;
+    rank.since_ns = end_ns;
+  }
 }
 
 }  // namespace rrfp

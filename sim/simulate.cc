@@ -26,7 +26,12 @@ Result<SimulationResult> simulate(const Case& input, const SimulateOptions& opti
   Result<std::unique_ptr<const PreparedCase>> prepared = PreparedCase::create(input);
   if (!prepared.ok()) return prepared.error();
   if (input.network.mode == NetworkMode::kRendezvous) {
-    return RendezvousEngine(**prepared).run();
+    SimulationResult result = RendezvousEngine(**prepared).run();
+    if (!options.messages) result.messages.clear();
+    if (!options.idle_causes) {
+      for (RankResult& rank : result.ranks) rank.idle_ns = {};
+    }
+    return result;
   }
   if (input.network.mode == NetworkMode::kLaunchQueue) {
     return simulate_launch_queue(**prepared, options);
