@@ -38,6 +38,9 @@ rrfp_find_target(Boost::iostreams Boost 1.74 COMPONENTS iostreams)
 rrfp_need(${have} "Boost.Iostreams (with zlib and zstd)" libboost-iostreams-dev
           "-Dboost_iostreams_DIR=<folder of boost_iostreams-config.cmake>")
 
+rrfp_find_target(Eigen3::Eigen Eigen3 3.4)
+rrfp_need(${have} "Eigen, 3.4 or later" libeigen3-dev "-DEigen3_DIR=<folder of Eigen3Config.cmake>")
+
 if(RRFP_TESTS)
   rrfp_find_target(GTest::gtest_main GTest 1.11)
   rrfp_need(${have} "GoogleTest, 1.11 or later" libgtest-dev
