@@ -119,6 +119,12 @@ Result<PipelineShape> shape_of(const std::string& name, const Options& options) 
   const Result<std::string> backward =
       options.word_or("backward", usually_split(name) ? "split" : "full", kBackwardWords);
   if (!backward.ok()) return backward.error();
+  constexpr std::int64_t kMostForwards = std::int64_t{1} << 22;
+  const std::int64_t forwards = *chunks * *ranks * *microbatches;
+  if (forwards > kMostForwards) {
+    return Error{"--pp x --chunks x --microbatches is " + std::to_string(forwards) + "; at most " +
+                 std::to_string(kMostForwards) + " is allowed"};
+  }
   return PipelineShape{*ranks, *microbatches, *word, static_cast<int>(*chunks),
                        *backward == "split"};
 }

@@ -70,6 +70,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!sweep.ok()) return sweep.error();
   if (options.flag("resume")) {
     if (Result<void> resumed = resume_sweep(*out, *sweep); !resumed.ok()) return resumed.error();
+  } else if (out) {
+    if (Result<void> made = make_sweep_folder(*out); !made.ok()) return made.error();
   }
 
   const Result<bool> interrupted =

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <ostream>
+#include <stdexcept>
 
 #include "experiments/text_list.h"
 #include "experiments/version.h"
@@ -108,7 +110,15 @@ std::span<const Command* const> command_table() { return kCommands; }
 
 ExitStatus run_program(const std::vector<std::string>& arguments, Terminal& terminal) {
   std::string prefix = "rrfp";
-  const Result<ExitStatus> status = run_table(arguments, terminal, prefix);
+  const Result<ExitStatus> status = [&]() -> Result<ExitStatus> {
+    try {
+      return run_table(arguments, terminal, prefix);
+    } catch (const std::bad_alloc&) {
+      return Error{"not enough memory for what this asks for"};
+    } catch (const std::length_error&) {
+      return Error{"not enough memory for what this asks for"};
+    }
+  }();
   if (!status.ok()) {
     terminal.err << prefix << ": " << status.error().message << "\n";
     return ExitStatus::kWrong;

@@ -11,6 +11,9 @@ namespace rrfp {
 
 namespace {
 
+// All runs of a sweep are held in memory: 48 bytes each.
+constexpr std::int64_t kMostRuns = 50'000'000;
+
 struct Piece {
   std::size_t point = 0;
   int iteration = 0;
@@ -61,11 +64,21 @@ Result<Sweep> plan_sweep(const JsonDocument& document, int iterations) {
   sweep.axes = std::move(axes).value();
   Result<std::vector<GridPoint>> points = expand_grid(document);
   if (!points.ok()) return points.error();
+  std::int64_t runs = 0;
+  for (GridPoint& grid_point : *points) {
+    if (iterations > 0) grid_point.scenario.iterations = iterations;
+    runs += std::int64_t{grid_point.scenario.iterations} *
+            static_cast<std::int64_t>(grid_point.scenario.policies.size());
+  }
+  if (runs > kMostRuns) {
+    return Error{document.file + ": " + std::to_string(runs) +
+                 " runs (points x policies x iterations); a sweep has at most " +
+                 std::to_string(kMostRuns)};
+  }
   for (GridPoint& grid_point : *points) {
     SweepPoint& point = sweep.points.emplace_back();
     point.values = std::move(grid_point.values);
     point.scenario = std::move(grid_point.scenario);
-    if (iterations > 0) point.scenario.iterations = iterations;
     const auto count = static_cast<std::size_t>(point.scenario.iterations);
     point.done.assign(count, false);
     point.runs.assign(point.scenario.policies.size(), std::vector<SweepRun>(count));

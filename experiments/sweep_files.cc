@@ -194,11 +194,20 @@ JsonValue summary_to_json(const Sweep& sweep,
   return out;
 }
 
-Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
-                         const std::vector<std::vector<PolicySummary>>& summaries) {
+Result<void> make_sweep_folder(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return Error{folder + ": cannot make the folder: " + failed.message()};
+  return {};
+}
+
+Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
+                         const std::vector<std::vector<PolicySummary>>& summaries) {
+  if (Result<void> made = make_sweep_folder(folder); !made.ok()) return made;
+  // Runs of another scenario must never stand beside this one, whenever this is cut short.
+  std::error_code failed;
+  std::filesystem::remove(folder + "/runs.csv", failed);
+  if (failed) return Error{folder + "/runs.csv: cannot be replaced: " + failed.message()};
   const auto write = [&folder](const std::string& name, const std::string& text) {
     return write_file_atomically(folder + "/" + name, text);
   };

@@ -24,7 +24,11 @@ inline constexpr std::string_view kSweepSchema = "rrfp.sweep/1";
 JsonValue summary_to_json(const Sweep& sweep,
                           const std::vector<std::vector<PolicySummary>>& summaries);
 
-/// Makes the folder where it is absent, and writes all of the above.
+/// Makes the folder where it is absent: before hours of work, to hear of what
+/// is in the way.
+Result<void> make_sweep_folder(const std::string& folder);
+
+/// Writes all of the above, and makes the folder where it is absent.
 Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
                          const std::vector<std::vector<PolicySummary>>& summaries);
 

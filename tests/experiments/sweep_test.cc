@@ -172,15 +172,26 @@ TEST(Sweep, MemoryIsHeldAgainstTheBaselineAndFixedOrdersOfTheSameMemory) {
   EXPECT_LT(summaries[1].speedup_interval->low, summaries[1].speedup_interval->high);
 }
 
-TEST(Sweep, PolicyThatCannotRunIsNamedBeforeAnythingIsWritten) {
+TEST(Sweep, WhatCannotRunIsNamedAndNothingIsWritten) {
   const std::string folder = test_folder();
   std::string text = small_scenario("2", "");
-  text.replace(text.find("\"budget_activations\": \"zb-h1\""), 29, "\"budget_activations\": 0");
+  text.replace(text.find("\"budget_activations\": \"zb-h1\""), 29, "\"budget_bytes\": 0");
   const std::string path = write_test_file(folder + "/a.json", text);
   const Ran ran = run_rrfp({"sweep", path, "--out", folder + "/out"});
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.out, "");
-  EXPECT_FALSE(std::filesystem::exists(folder + "/out"));
+  EXPECT_EQ(ran.err, "rrfp sweep: " + path +
+                         ": policy \"zb-h1, ready\", iteration 0: rank 0: budget_bytes is 0; the "
+                         "least that works is 1, the largest activation of each of its stages\n");
+  EXPECT_TRUE(std::filesystem::is_empty(folder + "/out"));
+  // What is in the way is told before the work.
+  const std::string good = write_test_file(folder + "/good.json", small_scenario("2", kGrid));
+  const Ran in_the_way = run_rrfp({"sweep", good, "--out", path});
+  EXPECT_EQ(in_the_way.status, 2);
+  EXPECT_NE(in_the_way.err.find("cannot make the folder"), std::string::npos) << in_the_way.err;
+  const Ran endless = run_rrfp({"sweep", good, "--iterations", "10000000", "--threads", "1"});
+  EXPECT_EQ(endless.status, 2);
+  EXPECT_NE(endless.err.find(": 160000000 runs"), std::string::npos) << endless.err;
 }
 
 TEST(Sweep, BlockedPolicyIsTold) {
