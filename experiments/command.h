@@ -21,6 +21,7 @@ struct Terminal {
 /// The exit status of the program.
 enum class ExitStatus : int {
   kDone = 0,
+  kFailed = 1,         ///< a run that broke, or a comparison that differs
   kWrong = 2,          ///< wrong usage or input, or a result that cannot be written
   kBlocked = 3,        ///< a run that came to a stop before its end
   kInterrupted = 130,  ///< by Ctrl-C; what was done is written

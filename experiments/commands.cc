@@ -17,14 +17,16 @@ extern const Command kSimulateCommand;
 extern const Command kSweepCommand;
 extern const Command kScheduleCommand;
 extern const Command kInitCommand;
+extern const Command kRunCommand;
+extern const Command kValidateCommand;
+extern const Command kCalibrateCommand;
+extern const Command kReplayLogCommand;
 
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand,
-    &kSweepCommand,
-    &kScheduleCommand,
-    &kInitCommand,
+    &kSimulateCommand, &kSweepCommand,    &kScheduleCommand,  &kInitCommand,
+    &kRunCommand,      &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
 };
 
 std::string overview() {
@@ -40,7 +42,8 @@ std::string overview() {
   }
   return text +
          "\n`rrfp COMMAND --help` says more, with an example. `rrfp --version` prints the "
-         "version.\nExit status: 0; 2 wrong usage or input; 3 a run that blocked.\n";
+         "version.\nExit status: 0; 1 a run that broke; 2 wrong usage or input; 3 a run that "
+         "blocked.\n";
 }
 
 std::string help_of(const Command& command) {

@@ -1,0 +1,93 @@
+#include "executor/job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "executor/emulated_device.h"
+#include "executor/module_loader.h"
+#include "executor/process_run.h"
+#include "executor/stop_signals.h"
+
+namespace rrfp {
+
+namespace {
+
+// Emulated ranks need no core of their own, but somebody must be awake.
+std::int64_t sleep_between_looks_ns(int processes) {
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (processes <= cores) return 0;
+  return 25'000 * std::max<std::int64_t>(1, processes / (4 * cores));
+}
+
+}  // namespace
+
+Result<Job> Job::open(TransportKind kind) {
+  Job job;
+  if (kind == TransportKind::kThreads) return job;
+  const Result<Launch> launch = find_launch(environment);
+  if (!launch.ok()) return launch.error();
+  const bool by_mpi = launch->by == Launch::By::kOpenMpi || launch->by == Launch::By::kPmix ||
+                      launch->by == Launch::By::kSlurm;
+  if (kind == TransportKind::kAuto) {
+    if (launch->by == Launch::By::kTorchrun && launch->processes > 1) {
+      return Error{"started as process " + std::to_string(launch->process) + " of " +
+                   std::to_string(launch->processes) +
+                   " by a launcher without MPI; use mpirun or srun"};
+    }
+    if (!by_mpi || launch->processes == 1) return job;
+  } else if (!by_mpi) {
+    return Error{"--transport mpi: no launcher started this process; use mpirun or srun"};
+  }
+  MpiSettings settings;
+  settings.sleep_ns = sleep_between_looks_ns(std::max(launch->processes, 1));
+  Result<std::unique_ptr<MpiSession>> session = open_mpi(settings);
+  if (!session.ok()) return session.error();
+  job.session_ = std::move(*session);
+  return job;
+}
+
+Job::~Job() = default;
+
+Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_device,
+                            std::shared_ptr<IterationSink> sink) {
+  prepared.plan->run = ++runs_;
+  auto stop = std::make_shared<std::atomic<bool>>(false);
+  if (session_ == nullptr) {
+    const StopSignals signals(stop, nullptr);
+    return run_on_threads(prepared.plan, make_device, std::move(sink),
+                          default_tuning(prepared.plan->grid.size()), stop);
+  }
+  Transport& transport = session_->transport();
+  WaitingLine line;
+  const StopSignals signals(stop, &line);
+  const std::unique_ptr<Device> device =
+      make_device(prepared.plan->grid.place(transport.endpoint()));
+  return run_in_process(*prepared.plan, *device, *sink, transport, *stop, line);
+}
+
+void Job::close(const RunOutcome& last, int status) {
+  if (session_ == nullptr) return;
+  if (last.end == RunEnd::kCompleted) {
+    session_->finish();
+    return;
+  }
+  // The others say what they waited for; then none of them may stay.
+  if (speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (!speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  session_->abort(status);
+}
+
+DeviceMaker emulated_devices(int lanes, std::size_t payload_limit) {
+  return [lanes, payload_limit](const Place&) {
+    return std::make_unique<EmulatedDevice>(lanes, payload_limit);
+  };
+}
+
+std::string describe(const RunOutcome& outcome) {
+  std::string text = outcome.why + "\n";
+  for (const std::string& line : outcome.waiting) text += "  " + line + "\n";
+  return text;
+}
+
+}  // namespace rrfp

@@ -1,0 +1,63 @@
+// Where runs take place: threads of this process, or the processes of an MPI
+// job of which this is one. Several runs may follow one another; under MPI all
+// processes must ask for the same ones in the same order.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "executor/launcher.h"
+#include "executor/mpi_module.h"
+#include "executor/run_setup.h"
+#include "executor/threads_run.h"
+
+namespace rrfp {
+
+enum class TransportKind : std::uint8_t {
+  kAuto,  ///< MPI where a launcher started several processes, else threads
+  kThreads,
+  kMpi,
+};
+
+class Job {
+ public:
+  /// The error names the variable, the module or the launcher that is at fault.
+  static Result<Job> open(TransportKind kind);
+  Job(Job&&) noexcept = default;
+  Job& operator=(Job&&) noexcept = default;
+  ~Job();
+
+  bool over_mpi() const { return session_ != nullptr; }
+  /// This process speaks for the job, and has its records.
+  bool speaks() const { return session_ == nullptr || session_->transport().endpoint() == 0; }
+  std::string name() const { return over_mpi() ? "mpi" : "threads"; }
+
+  /// Sets the number of the run in `prepared`. `sink` is used where this
+  /// process speaks. The error: too few processes.
+  Result<RunOutcome> run(PreparedRun& prepared, const DeviceMaker& make_device,
+                         std::shared_ptr<IterationSink> sink);
+
+  /// Leaves MPI in an orderly way where every run completed; else ends all
+  /// processes of the job, with `status`. Returns without MPI.
+  void close(const RunOutcome& last, int status);
+
+ private:
+  Job() = default;
+
+  std::unique_ptr<MpiSession> session_;
+  int runs_ = 0;
+};
+
+/// Devices that take the time of the world, with payloads of at most so many
+/// bytes.
+DeviceMaker emulated_devices(int lanes, std::size_t payload_limit);
+
+/// What is to be told of a run that did not complete: why, then one line per
+/// worker.
+std::string describe(const RunOutcome& outcome);
+
+}  // namespace rrfp

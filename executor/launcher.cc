@@ -1,0 +1,82 @@
+#include "executor/launcher.h"
+
+#include <charconv>
+#include <cstdlib>
+
+namespace rrfp {
+
+namespace {
+
+// The number in a variable that must be there.
+Result<int> number_in(const LookUp& look_up, const std::string& name) {
+  const std::optional<std::string> text = look_up(name);
+  if (!text) return Error{"environment: " + name + " is missing"};
+  int number = 0;
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, number);
+  if (error != std::errc() || stop != end || number < 0) {
+    return Error{"environment: " + name + " is \"" + *text + "\"; expected a number, 0 or more"};
+  }
+  return number;
+}
+
+struct Names {
+  Launch::By by;
+  const char* process;
+  const char* processes;  // null: not in the environment
+  const char* local;      // may be absent: then 0
+};
+
+constexpr Names kLaunchers[] = {
+    {Launch::By::kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {Launch::By::kPmix, "PMIX_RANK", nullptr, "SLURM_LOCALID"},
+    {Launch::By::kSlurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {Launch::By::kTorchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+};
+
+}  // namespace
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+Result<Launch> find_launch(const LookUp& look_up) {
+  for (const Names& names : kLaunchers) {
+    if (!look_up(names.process)) continue;
+    Launch launch;
+    launch.by = names.by;
+    const Result<int> process = number_in(look_up, names.process);
+    if (!process.ok()) return process.error();
+    launch.process = *process;
+    launch.processes = 0;
+    if (names.processes != nullptr) {
+      const Result<int> processes = number_in(look_up, names.processes);
+      if (!processes.ok()) return processes.error();
+      launch.processes = *processes;
+      if (launch.process >= launch.processes) {
+        return Error{std::string("environment: ") + names.process + " is " +
+                     std::to_string(launch.process) + "; expected less than " + names.processes +
+                     ", " + std::to_string(launch.processes)};
+      }
+    }
+    if (look_up(names.local)) {
+      const Result<int> local = number_in(look_up, names.local);
+      if (!local.ok()) return local.error();
+      launch.local_process = *local;
+    }
+    if (launch.by == Launch::By::kTorchrun) {
+      launch.address = look_up("MASTER_ADDR").value_or("");
+      const Result<int> port = number_in(look_up, "MASTER_PORT");
+      if (!port.ok()) return port.error();
+      launch.port = *port;
+      if (launch.address.empty()) return Error{"environment: MASTER_ADDR is missing"};
+    }
+    return launch;
+  }
+  return Launch{};
+}
+
+}  // namespace rrfp

@@ -1,0 +1,40 @@
+// Who started this process, and as which of how many: read from the
+// environment that mpirun, srun or a PyTorch launcher leaves.
+//
+// Thread safety: pure function of `look_up`.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "scheduler_core/result.h"
+
+namespace rrfp {
+
+struct Launch {
+  enum class By : std::uint8_t {
+    kNobody,    ///< one process, threads
+    kOpenMpi,   ///< OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK
+    kPmix,      ///< PMIX_RANK; how many is not in the environment
+    kSlurm,     ///< SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID
+    kTorchrun,  ///< RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
+  };
+  By by = By::kNobody;
+  int process = 0;
+  int processes = 1;  ///< 0: not known
+  int local_process = 0;
+  std::string address;  ///< kTorchrun: where process 0 listens
+  int port = 0;
+};
+
+using LookUp = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// The first that fits, in the order of By after kNobody. The error names a
+/// variable that holds no number, or that is missing beside another.
+Result<Launch> find_launch(const LookUp& look_up);
+
+/// Of this process.
+std::optional<std::string> environment(const std::string& name);
+
+}  // namespace rrfp

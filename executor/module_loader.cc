@@ -1,0 +1,45 @@
+#include "executor/module_loader.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "executor/launcher.h"
+
+namespace rrfp {
+
+namespace {
+
+// The folder of the running program, with its slash.
+std::string program_folder() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  if (length <= 0) return "./";
+  const std::string text(path.data(), static_cast<std::size_t>(length));
+  return text.substr(0, text.rfind('/') + 1);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MpiSession>> open_mpi(const MpiSettings& settings) {
+  const std::string path =
+      environment("RRFP_MPI_MODULE").value_or(program_folder() + "librrfp_mpi.so");
+  // Global, for the parts that MPI opens itself look for its symbols.
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (module == nullptr) {
+    return Error{"no MPI here: " + std::string(dlerror()) +
+                 "; build with -DRRFP_MPI=ON, or set RRFP_MPI_MODULE to the module"};
+  }
+  const auto* offered = static_cast<const MpiModule*>(dlsym(module, kMpiModuleSymbol));
+  if (offered == nullptr || offered->version != kMpiModuleVersion) {
+    return Error{path + ": is no MPI module of this program, or of another version"};
+  }
+  std::string error;
+  MpiSession* session = offered->open(settings, error);
+  if (session == nullptr) return Error{path + ": " + error};
+  return std::unique_ptr<MpiSession>(session);
+}
+
+}  // namespace rrfp

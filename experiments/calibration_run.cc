@@ -1,0 +1,43 @@
+#include "experiments/calibration_run.h"
+
+namespace rrfp {
+
+namespace {
+
+class KeepingSink final : public IterationSink {
+ public:
+  Result<void> on_iteration(IterationRecord record) override {
+    iterations.push_back(std::move(record));
+    return {};
+  }
+  std::vector<IterationRecord> iterations;
+};
+
+}  // namespace
+
+Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
+                                    const Options& options, RunOutcome& outcome) {
+  Result<PreparedRun> prepared = input.prepare(policy, kCalibrationIterations);
+  if (!prepared.ok()) return prepared.error();
+  if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
+  const Result<std::size_t> payload = payload_limit_of(options);
+  if (!payload.ok()) return payload.error();
+  auto sink = std::make_shared<KeepingSink>();
+  Result<RunOutcome> ran =
+      job.run(*prepared, emulated_devices(prepared->plan->grid.lanes, *payload), sink);
+  if (!ran.ok()) return ran.error();
+  outcome = *ran;
+  Calibration calibration;
+  if (!job.speaks() || outcome.end != RunEnd::kCompleted) return calibration;
+  Overheads overheads;
+  for (const IterationRecord& record : sink->iterations) {
+    add_overheads(*prepared->plan, record, overheads);
+  }
+  calibration = calibrate(overheads);
+  const int workers = prepared->plan->grid.size();
+  probe_timers(job.over_mpi() ? 1 : workers, job.over_mpi() ? 200 : 100, calibration);
+  calibration.workers = workers;
+  return calibration;
+}
+
+}  // namespace rrfp

@@ -1,0 +1,69 @@
+// rrfp calibrate: measures what this machine adds to tasks and messages.
+#include <array>
+#include <ostream>
+
+#include "experiments/calibration_run.h"
+#include "experiments/input_file.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::array kOptions = {
+    OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)"},
+    kTransportRow,
+    kPayloadRow,
+    kPatienceRow,
+    kFileLimitRow,
+};
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  const Result<RunInput> input = read_run_input(options);
+  if (!input.ok()) return input.error();
+  const Result<TransportKind> kind = transport_of(options);
+  if (!kind.ok()) return kind.error();
+  Result<Job> job = Job::open(*kind);
+  if (!job.ok()) return job.error();
+  RunOutcome outcome;
+  const Result<Calibration> calibration = run_calibration(*job, *input, 0, options, outcome);
+  if (!calibration.ok()) return calibration.error();
+  ExitStatus status = ExitStatus::kDone;
+  if (outcome.end != RunEnd::kCompleted) {
+    status = report_failure(outcome, "calibrate", terminal);
+  } else if (job->speaks()) {
+    terminal.out << "with " << calibration->workers << " workers over " << job->name()
+                 << ":\n  a task takes      " << calibration->task_extra_ns
+                 << " ns longer\n  a message takes   " << calibration->message_extra_ns
+                 << " ns longer\n  a timer is seen   " << calibration->timer_p50_ns
+                 << " ns late (p50), " << calibration->timer_p99_ns << " ns (p99)\n";
+    if (calibration->timer_p99_ns > kMostTimerLateNs) {
+      terminal.out << "this machine is too noisy to predict a run: p99 is over " << kMostTimerLateNs
+                   << " ns\n";
+    }
+    if (const std::optional<std::string> path = options.text("out")) {
+      if (Result<void> written = write_calibration_file(*path, *calibration); !written.ok()) {
+        terminal.err << "rrfp calibrate: " << written.error().message << "\n";
+        status = ExitStatus::kWrong;
+      }
+    }
+  }
+  terminal.out << std::flush;
+  job->close(outcome, static_cast<int>(status));
+  return status;
+}
+
+}  // namespace
+
+extern const Command kCalibrateCommand;
+const Command kCalibrateCommand = {
+    "calibrate",
+    "measures what this machine adds to the tasks and messages of a run",
+    "FILE",
+    "FILE is a case or a scenario; its first policy is run for five iterations.",
+    "rrfp calibrate tests/cases/three-chunks.json --out /tmp/calibration.json",
+    kOptions,
+    1,
+    run,
+};
+
+}  // namespace rrfp

@@ -1,0 +1,238 @@
+// rrfp run: executes a case, or one policy of a scenario, in real time.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ostream>
+
+#include "executor/capture.h"
+#include "experiments/command.h"
+#include "experiments/display_units.h"
+#include "experiments/input_file.h"
+#include "experiments/result_report.h"
+#include "experiments/run_input.h"
+#include "experiments/statistics.h"
+#include "experiments/text_list.h"
+#include "experiments/text_table.h"
+#include "experiments/version.h"
+#include "traces/json_writer.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::array kOptions = {
+    OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
+    kIterationsRow,
+    kTransportRow,
+    OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
+    OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
+    OptionRow{"credits", "N", "receive buffers per edge (default: one per microbatch)"},
+    OptionRow{"adapt", "", "refine expected durations by a running mean of what is measured"},
+    kPayloadRow,
+    kPatienceRow,
+    OptionRow{"inject", "FAULT,...",
+              "rehearse a fault: stall:RANK:TASK:MS, silent:RANK:TASK or kill:RANK:TASK, in the "
+              "first iteration"},
+    OptionRow{"json", "", "print the figures as JSON"},
+    kFileLimitRow,
+};
+
+Result<int> policy_of(const Options& options, const RunInput& input) {
+  const std::optional<std::string> name = options.text("policy");
+  if (!name) return 0;
+  std::vector<std::string> names;
+  for (int policy = 0; policy < input.policies(); ++policy) {
+    if (input.policy_name(policy) == *name) return policy;
+    names.push_back(input.policy_name(policy));
+  }
+  const std::vector<std::string_view> words(names.begin(), names.end());
+  return not_one_of("--policy", *name, words);
+}
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == by) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+// "stall:2:2F1:5": the endpoint is lane 0 of the rank in replica 0.
+Result<Injected> read_fault(const std::string& text, const RunPlan& plan) {
+  const Error wrong{"--inject: found \"" + text +
+                    "\"; expected stall:RANK:TASK:MS, silent:RANK:TASK or kill:RANK:TASK"};
+  const std::vector<std::string> parts = split(text, ':');
+  if (parts.size() < 3) return wrong;
+  Injected fault;
+  const bool stall = parts[0] == "stall";
+  if (parts[0] == "silent") {
+    fault.kind = Injected::Kind::kSilent;
+  } else if (parts[0] == "kill") {
+    fault.kind = Injected::Kind::kKill;
+  } else if (!stall) {
+    return wrong;
+  }
+  if (parts.size() != (stall ? 4U : 3U)) return wrong;
+  const int rank = std::atoi(parts[1].c_str());
+  const Result<Task> task = parse_task(parts[2]);
+  if (!task.ok() || rank < 0 || rank >= plan.grid.ranks) return wrong;
+  fault.endpoint = plan.grid.endpoint({0, rank, 0});
+  fault.task = plan.world(0, 0).program().find(*task);
+  if (fault.task == kNoTask) return wrong;
+  if (stall) fault.ns = std::atoll(parts[3].c_str()) * 1'000'000;
+  return fault;
+}
+
+Result<void> configure(const Options& options, RunPlan& plan) {
+  if (Result<void> tuned = tune(options, plan); !tuned.ok()) return tuned;
+  const Result<std::int64_t> credits = options.integer_or("credits", 0, 1, 1 << 20);
+  if (!credits.ok()) return credits.error();
+  plan.core.credits = static_cast<int>(*credits);
+  plan.core.adapt_expected = options.flag("adapt");
+  plan.core.record = options.text("decisions").has_value();
+  const Result<std::vector<std::string>> faults = options.list("inject");
+  if (!faults.ok()) return faults.error();
+  for (const std::string& text : *faults) {
+    const Result<Injected> fault = read_fault(text, plan);
+    if (!fault.ok()) return fault.error();
+    plan.injected.push_back(*fault);
+  }
+  return {};
+}
+
+std::vector<std::int64_t> makespans(const Capture& capture) {
+  std::vector<std::int64_t> all;
+  for (const IterationRecord& record : capture.iterations()) all.push_back(record.makespan_ns());
+  return all;
+}
+
+std::string figures_as_json(const Capture& capture, const std::string& policy,
+                            const std::string& transport) {
+  JsonArray iterations;
+  for (const IterationRecord& record : capture.iterations()) {
+    JsonValue one{JsonObject{}};
+    one.add("makespan_ns", JsonValue(record.makespan_ns()));
+    one.add("iteration_ns", JsonValue(record.iteration_ns()));
+    one.add("worst_stall_ns", JsonValue(record.worst_stall_ns()));
+    iterations.push_back(std::move(one));
+  }
+  JsonValue json{JsonObject{}};
+  json.add("policy", JsonValue(policy));
+  json.add("transport", JsonValue(transport));
+  json.add("iterations", JsonValue(std::move(iterations)));
+  return to_text(json, JsonLayout::kReadable) + "\n";
+}
+
+std::string figures_as_text(const Capture& capture) {
+  const std::vector<std::int64_t> spans = makespans(capture);
+  const DisplayUnit unit = time_unit(*std::max_element(spans.begin(), spans.end()));
+  TextTable table(
+      {"iterations", "median " + std::string(unit.name), "least", "most", "longest stall"});
+  std::int64_t stall_ns = 0;
+  for (const IterationRecord& record : capture.iterations()) {
+    stall_ns = std::max(stall_ns, record.worst_stall_ns());
+  }
+  table.add({std::to_string(spans.size()), in_unit(percentile(spans, 50), unit),
+             in_unit(*std::min_element(spans.begin(), spans.end()), unit),
+             in_unit(*std::max_element(spans.begin(), spans.end()), unit),
+             in_unit(stall_ns, unit)});
+  return table.text();
+}
+
+// EXECUTOR: a notice that is off by more than a tenth of the grace misleads.
+void warn_of_clocks(const Capture& capture, const RunPlan& plan, Terminal& terminal) {
+  const PreparedCase& world = plan.world(0, 0);
+  const std::optional<Anticipation>& patience = world.input().policy.anticipation;
+  if (!patience || capture.iterations().empty()) return;
+  std::int64_t error_ns = 0;
+  for (const WorkerRecord& worker : capture.iterations().back().workers) {
+    error_ns = std::max(error_ns, worker.clock_error_ns);
+  }
+  std::int64_t shortest_ns = kNever;
+  for (TaskId task = 0; task < world.program().task_ids(); ++task) {
+    if (!world.program().exists(task)) continue;
+    shortest_ns = std::min(shortest_ns, world.expected_ns()[static_cast<std::size_t>(task)]);
+  }
+  const std::int64_t grace_ns = shortest_ns / 1000 * patience->grace_permille;
+  if (error_ns * 10 <= grace_ns) return;
+  terminal.err << "rrfp run: warning: clocks agree to " << error_ns / 1000
+               << " us, more than a tenth of the least grace (" << grace_ns / 1000
+               << " us): notices may mislead\n";
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  const Result<RunInput> input = read_run_input(options);
+  if (!input.ok()) return input.error();
+  const Result<int> policy = policy_of(options, *input);
+  if (!policy.ok()) return policy.error();
+  const Result<std::int64_t> iterations =
+      options.integer_or("iterations", input->iterations(), 1, 1'000'000);
+  if (!iterations.ok()) return iterations.error();
+  Result<PreparedRun> prepared = input->prepare(*policy, static_cast<int>(*iterations));
+  if (!prepared.ok()) return prepared.error();
+  RunPlan& plan = *prepared->plan;
+  if (Result<void> set = configure(options, plan); !set.ok()) return set.error();
+  const Result<TransportKind> kind = transport_of(options);
+  if (!kind.ok()) return kind.error();
+  const Result<std::size_t> payload = payload_limit_of(options);
+  if (!payload.ok()) return payload.error();
+
+  Result<Job> job = Job::open(*kind);
+  if (!job.ok()) return job.error();
+  CaptureFiles files;
+  files.trace = options.text_or("trace", "");
+  files.decisions = options.text_or("decisions", "");
+  files.name = input->policy_name(*policy);
+  files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
+  auto capture = std::make_shared<Capture>(prepared->plan, files);
+  const Result<RunOutcome> outcome =
+      job->run(*prepared, emulated_devices(plan.grid.lanes, *payload), capture);
+  if (!outcome.ok()) return outcome.error();
+
+  ExitStatus status = ExitStatus::kDone;
+  if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "run", terminal);
+  if (job->speaks()) {
+    if (Result<void> finished = capture->finish(); !finished.ok()) {
+      terminal.err << "rrfp run: " << finished.error().message << "\n";
+      if (status == ExitStatus::kDone) status = ExitStatus::kWrong;
+    }
+    warn_of_clocks(*capture, plan, terminal);
+    if (!capture->iterations().empty()) {
+      if (options.flag("json")) {
+        terminal.out << figures_as_json(*capture, files.name, job->name());
+      } else {
+        terminal.out << describe_case(prepared->cases[0][0]) << "\non " << plan.grid.size()
+                     << (job->over_mpi() ? " processes\n" : " threads\n")
+                     << figures_as_text(*capture);
+      }
+    }
+  }
+  terminal.out << std::flush;
+  if (outcome->left_behind) std::_Exit(static_cast<int>(status));
+  job->close(*outcome, static_cast<int>(status));
+  return status;
+}
+
+}  // namespace
+
+extern const Command kRunCommand;
+const Command kRunCommand = {
+    "run",
+    "executes a case or a scenario in real time, over threads or MPI",
+    "FILE",
+    "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1). Tasks take their time and\n"
+    "compute nothing; messages take the time of the world. Under mpirun or srun every process\n"
+    "is one rank (and lane, and replica). A run that blocks ends with status 3, one that breaks\n"
+    "with status 1, within twice the patience and two seconds; each worker then says what it\n"
+    "waited for, and --trace and --decisions hold the iterations before that.",
+    "rrfp run tests/cases/three-chunks.json --trace /tmp/run.jsonl",
+    kOptions,
+    1,
+    run,
+};
+
+}  // namespace rrfp

@@ -1,0 +1,89 @@
+#include "experiments/run_input.h"
+
+#include <array>
+#include <ostream>
+
+#include "experiments/input_file.h"
+#include "experiments/result_report.h"
+#include "traces/case_file.h"
+#include "traces/scenario_file.h"
+
+namespace rrfp {
+
+int RunInput::policies() const {
+  return scenario ? static_cast<int>(scenario->scenario().policies.size()) : 1;
+}
+
+std::string RunInput::policy_name(int policy) const {
+  return scenario ? scenario->scenario().policies[static_cast<std::size_t>(policy)].name
+                  : describe_policy(single->policy);
+}
+
+Result<PreparedRun> RunInput::prepare(int policy, int iterations) const {
+  Result<PreparedRun> prepared =
+      scenario ? prepare_run(*scenario, policy, iterations) : prepare_run(*single, iterations);
+  if (!prepared.ok()) return Error{name + ": " + prepared.error().message};
+  return prepared;
+}
+
+Result<RunInput> read_run_input(const Options& options) {
+  const Result<std::string> path = options.operand("FILE (a case or a scenario)");
+  if (!path.ok()) return path.error();
+  const Result<std::size_t> limit = file_limit(options);
+  if (!limit.ok()) return limit.error();
+  constexpr std::array kSchemas = {kCaseSchema, kScenarioSchema};
+  const Result<InputFile> file = read_input(*path, *limit, kSchemas);
+  if (!file.ok()) return file.error();
+  RunInput input;
+  input.name = file->document.file;
+  if (file->schema == kCaseSchema) {
+    Result<Case> read = read_case(file->document);
+    if (!read.ok()) return read.error();
+    input.single = std::move(*read);
+    return input;
+  }
+  Result<Scenario> scenario = read_scenario(file->document);
+  if (!scenario.ok()) return scenario.error();
+  Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(*scenario));
+  if (!resolver.ok()) return Error{input.name + ": " + resolver.error().message};
+  input.scenario = std::move(*resolver);
+  return input;
+}
+
+Result<TransportKind> transport_of(const Options& options) {
+  constexpr std::array<std::string_view, 3> kWords = {"auto", "threads", "mpi"};
+  const Result<std::string> word = options.word_or(kTransportRow.name, "auto", kWords);
+  if (!word.ok()) return word.error();
+  if (*word == "threads") return TransportKind::kThreads;
+  return *word == "mpi" ? TransportKind::kMpi : TransportKind::kAuto;
+}
+
+Result<void> tune(const Options& options, RunPlan& plan) {
+  const Result<std::int64_t> patience_ms =
+      options.integer_or(kPatienceRow.name, plan.tuning.patience_ns / 1'000'000, 10, 86'400'000);
+  if (!patience_ms.ok()) return patience_ms.error();
+  plan.tuning.patience_ns = *patience_ms * 1'000'000;
+  plan.tuning.heartbeat_ns = std::min(plan.tuning.heartbeat_ns, plan.tuning.patience_ns / 5);
+  return {};
+}
+
+Result<std::size_t> payload_limit_of(const Options& options) {
+  const Result<std::int64_t> bytes =
+      options.integer_or(kPayloadRow.name, 4096, 0, std::int64_t{1} << 30);
+  if (!bytes.ok()) return bytes.error();
+  return static_cast<std::size_t>(*bytes);
+}
+
+ExitStatus report_failure(const RunOutcome& outcome, std::string_view command, Terminal& terminal) {
+  terminal.err << "rrfp " << command << ": " << describe(outcome) << std::flush;
+  switch (outcome.end) {
+    case RunEnd::kBlocked:
+      return ExitStatus::kBlocked;
+    case RunEnd::kStopped:
+      return ExitStatus::kInterrupted;
+    default:
+      return ExitStatus::kFailed;
+  }
+}
+
+}  // namespace rrfp

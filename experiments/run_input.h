@@ -1,0 +1,55 @@
+// The file and the options that the commands which run for real share.
+//
+// Thread safety: pure functions but for the files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/job.h"
+#include "executor/run_setup.h"
+#include "experiments/command.h"
+#include "experiments/options.h"
+#include "scheduler_core/result.h"
+#include "traces/scenario_resolve.h"
+
+namespace rrfp {
+
+inline constexpr OptionRow kTransportRow = {
+    "transport", "KIND",
+    "threads, mpi, or auto (default: mpi where mpirun or srun started several processes)"};
+inline constexpr OptionRow kIterationsRow = {"iterations", "N",
+                                             "how many, instead of the scenario's (a case: 1)"};
+inline constexpr OptionRow kPayloadRow = {"payload-bytes", "N",
+                                          "of each message that travel for real (default 4096)"};
+inline constexpr OptionRow kPatienceRow = {
+    "patience-ms", "MS", "a worker that is silent for so long is taken for lost (default 5000)"};
+
+/// A case, or a scenario with its policies.
+struct RunInput {
+  std::string name;
+  std::optional<Case> single;
+  std::optional<ScenarioResolver> scenario;
+
+  int policies() const;
+  std::string policy_name(int policy) const;
+  int iterations() const { return scenario ? scenario->scenario().iterations : 1; }
+  Result<PreparedRun> prepare(int policy, int iterations) const;
+};
+
+Result<RunInput> read_run_input(const Options& options);
+
+/// --transport.
+Result<TransportKind> transport_of(const Options& options);
+
+/// --patience-ms and what else goes into every plan.
+Result<void> tune(const Options& options, RunPlan& plan);
+
+/// --payload-bytes.
+Result<std::size_t> payload_limit_of(const Options& options);
+
+/// Prints what a run that did not complete is to tell, and gives its status.
+ExitStatus report_failure(const RunOutcome& outcome, std::string_view command, Terminal& terminal);
+
+}  // namespace rrfp
