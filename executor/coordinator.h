@@ -42,6 +42,8 @@ class Coordinator {
   void stop(RunEnd end, const std::string& why);
   void step(std::int64_t local_now_ns);
   std::int64_t next_local_ns() const;
+  /// Clocks are being read: whoever sleeps now makes the error larger.
+  bool measuring() const { return state_ == State::kMeasuring; }
   bool ended() const { return state_ == State::kEnded; }
 
  private:

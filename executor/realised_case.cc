@@ -103,8 +103,10 @@ Case realised_case(const RunPlan& plan, const IterationRecord& record, int repli
       expected[id].push_back(world.expected_transfer_ns()[message] - world.busy_ns()[message]);
       std::int64_t latency_ns = 0;
       if (const ArrivalRecord* arrival = arrivals[message]) {
+        // A link of limited speed is in the model; waiting for it is not latency.
         const std::int64_t from_ns =
-            paced || rendezvous ? arrival->sent_ns + world.busy_ns()[message] : arrival->finish_ns;
+            (paced && !rendezvous ? arrival->sent_ns : arrival->finish_ns) +
+            world.busy_ns()[message];
         latency_ns = std::max<std::int64_t>(0, arrival->group_ns - from_ns);
       }
       out.network.latency_ns[id].push_back(latency_ns);
@@ -151,7 +153,11 @@ void add_overheads(const RunPlan& plan, const IterationRecord& record, Overheads
       to.task_ns.push_back(lengths[id] - world.duration_ns()[id]);
     }
     for (const ArrivalRecord* arrival : arrivals) {
-      if (arrival != nullptr) to.message_ns.push_back(arrival->arrival_ns - arrival->due_ns);
+      if (arrival == nullptr) continue;
+      // In rendezvous the sender learns late that the other end has posted.
+      const bool rendezvous = world.input().network.mode == NetworkMode::kRendezvous;
+      to.message_ns.push_back(arrival->arrival_ns - arrival->due_ns +
+                              (rendezvous ? arrival->sent_ns - arrival->finish_ns : 0));
     }
   }
 }

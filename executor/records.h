@@ -26,7 +26,7 @@ struct TaskRecord {
 struct ArrivalRecord {
   EdgeId edge = 0;
   std::int32_t microbatch = 0;
-  std::int64_t finish_ns = 0;   ///< its producer's end; rendezvous: both have posted it
+  std::int64_t finish_ns = 0;   ///< its producer's end; rendezvous: both ends have posted it
   std::int64_t sent_ns = 0;     ///< its transmission starts
   std::int64_t due_ns = 0;      ///< when this world has it arrive
   std::int64_t arrival_ns = 0;  ///< when the receiver saw it

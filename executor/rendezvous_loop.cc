@@ -19,7 +19,7 @@ RendezvousLoop::RendezvousLoop(const LoopContext& context)
       program_(world_.program()),
       machines_(*context.machines),
       microbatches_(program_.microbatches()),
-      peer_posted_(program_.edges().size() * static_cast<std::size_t>(microbatches_)),
+      peer_posted_ns_(program_.edges().size() * static_cast<std::size_t>(microbatches_), -1),
       sync_(context) {
   record_.endpoint = context.grid.endpoint(context.place);
   record_.iteration = context.iteration;
@@ -57,6 +57,7 @@ std::vector<EdgeId> RendezvousLoop::inputs_of(TaskId task) const {
 
 Result<void> RendezvousLoop::post_phase(std::int64_t now_ns) {
   state_ = State::kPhase;
+  posted_ns_ = now_ns;
   phase_.clear();
   if (const TaskId done = task_at(position_); done != kNoTask) {
     for (const EdgeId id : program_.edges_from(program_.stage_of(done), program_.slot_of(done))) {
@@ -72,12 +73,13 @@ Result<void> RendezvousLoop::post_phase(std::int64_t now_ns) {
       posted.iteration = context_.iteration;
       posted.edge = id;
       posted.task = next;
+      posted.time_ns = now_ns;
       posted.to = peer(program_.edge(id).from_rank);
       context_.mail->tell(posted);
     }
   }
   for (Transfer& transfer : phase_) {
-    if (!transfer.send || !peer_posted_[message(transfer.edge, transfer.microbatch)]) continue;
+    if (!transfer.send || !peer_posted(transfer)) continue;
     Result<void> started = start_transfer(transfer, now_ns);
     if (!started.ok()) return started;
   }
@@ -99,7 +101,8 @@ Result<void> RendezvousLoop::start_transfer(Transfer& transfer, std::int64_t now
   letter.edge = transfer.edge;
   letter.task = program_.task_id(edge.to, slot, transfer.microbatch);
   letter.lane = context_.place.lane;
-  letter.time_ns = letter.sent_ns = now_ns;
+  letter.time_ns = std::max(posted_ns_, peer_posted_ns_[index]);
+  letter.sent_ns = now_ns;
   letter.due_ns = transfer.end_ns;
   letter.to = peer(edge.to_rank);
   context_.mail->send(letter, std::move(*payload));
@@ -120,7 +123,7 @@ Result<void> RendezvousLoop::on_letter(const Letter& letter, Payload payload, st
            transfer.microbatch == microbatch;
   });
   if (send) {
-    peer_posted_[message(letter.edge, microbatch)] = true;
+    peer_posted_ns_[message(letter.edge, microbatch)] = letter.time_ns;
     return found == phase_.end() ? Result<void>{} : start_transfer(*found, now_ns);
   }
   if (found == phase_.end()) return Error{"a message came whose receive was not posted"};

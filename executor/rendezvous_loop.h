@@ -54,6 +54,9 @@ class RendezvousLoop final : public IterationLoop {
 
   Result<void> post_phase(std::int64_t now_ns);
   Result<void> start_transfer(Transfer& transfer, std::int64_t now_ns);
+  bool peer_posted(const Transfer& transfer) const {
+    return peer_posted_ns_[message(transfer.edge, transfer.microbatch)] >= 0;
+  }
   void end_phase(std::int64_t now_ns);
   void decide(std::int64_t now_ns);
   Result<void> on_device(const DeviceEvent& event, std::int64_t now_ns);
@@ -75,7 +78,8 @@ class RendezvousLoop final : public IterationLoop {
   State state_ = State::kBefore;
   int position_ = -1;  // of the running or last task
   std::vector<Transfer> phase_;
-  std::vector<bool> peer_posted_;  // by message
+  std::int64_t posted_ns_ = 0;                // of this phase
+  std::vector<std::int64_t> peer_posted_ns_;  // by message; -1: not yet
   std::vector<RootInput> roots_;
   std::size_t next_root_ = 0;
   std::int64_t decided_ns_ = 0;

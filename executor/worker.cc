@@ -147,6 +147,7 @@ void Worker::on_run_letter(const Letter& letter, Payload payload) {
       pong.to = 0;
       pong.time_ns = local_now_ns;
       send(pong, Payload());
+      awake_until_ns_ = local_now_ns + 200'000;
       break;
     }
     case Tag::kGo:
@@ -352,6 +353,7 @@ void Worker::end(RunEnd why, const std::string& text) {
 }
 
 void Worker::sleep(std::int64_t local_now_ns) {
+  if (local_now_ns < awake_until_ns_ || (coordinator_ && coordinator_->measuring())) return;
   std::int64_t until_ns = next_beat_ns_;
   if (coordinator_) until_ns = std::min(until_ns, coordinator_->next_local_ns());
   if (state_ == State::kRunning && loop_ != nullptr) {

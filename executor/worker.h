@@ -106,7 +106,8 @@ class Worker {
 
   std::int64_t next_beat_ns_ = 0;
   std::int64_t beats_ = 0;
-  std::int64_t heard_ns_ = 0;  // of the coordinator
+  std::int64_t heard_ns_ = 0;        // of the coordinator
+  std::int64_t awake_until_ns_ = 0;  // the next ping is near
   std::int64_t expected_look_ns_ = kNever;
   std::int64_t worst_stall_ns_ = 0;
   std::int64_t clock_offset_ns_ = 0;
