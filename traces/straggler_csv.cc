@@ -314,8 +314,8 @@ class StepBuilder {
       case Scope::kOwn:
         break;
       case Scope::kRank:
-        span.group = "replica " + std::to_string(row.replica) + " stage " +
-                     std::to_string(row.stage);
+        span.group =
+            "replica " + std::to_string(row.replica) + " stage " + std::to_string(row.stage);
         break;
       case Scope::kStage:
         span.group = "stage " + std::to_string(row.stage);
