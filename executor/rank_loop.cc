@@ -369,8 +369,18 @@ std::string RankLoop::waiting(std::int64_t now_ns) const {
     return machines_.any_output_waits() ? "waits for a credit to send its last outputs"
                                         : "has done its part";
   }
-  const std::string input = missing_input(task);
-  return "waits to run " + name(task) +
+  // What holds it back may be a task of the same stage that waits in its turn.
+  TaskId held = task;
+  const int stage = program_.stage_of(task);
+  const int microbatch = program_.microbatch_of(task);
+  for (const Slot slot : {Slot::kBackward, Slot::kForward}) {
+    const TaskId before = program_.task_id(stage, slot, microbatch);
+    if (slot < program_.slot_of(held) && program_.exists(before) && !at(before).ended) {
+      held = before;
+    }
+  }
+  const std::string input = missing_input(held);
+  return "waits to run " + name(held) +
          (input.empty() ? ", which its own tasks hold back" : ": for " + input);
 }
 

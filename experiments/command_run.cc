@@ -170,7 +170,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<int> policy = policy_of(options, *input);
   if (!policy.ok()) return policy.error();
   const Result<std::int64_t> iterations =
-      options.integer_or("iterations", input->iterations(), 1, 1'000'000);
+      options.integer_or("iterations", input->usual_iterations, 1, kMostIterations);
   if (!iterations.ok()) return iterations.error();
   Result<PreparedRun> prepared = input->prepare(*policy, static_cast<int>(*iterations));
   if (!prepared.ok()) return prepared.error();

@@ -40,7 +40,7 @@ ExitStatus leave(Job& job, const RunOutcome& outcome, ExitStatus status, Termina
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
-  const Result<std::int64_t> iterations = options.integer_or("iterations", 20, 1, 100'000);
+  const Result<std::int64_t> iterations = options.integer_or("iterations", 20, 1, kMostIterations);
   if (!iterations.ok()) return iterations.error();
   const Result<std::size_t> payload = payload_limit_of(options);
   if (!payload.ok()) return payload.error();

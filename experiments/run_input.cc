@@ -1,5 +1,6 @@
 #include "experiments/run_input.h"
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 
@@ -44,6 +45,9 @@ Result<RunInput> read_run_input(const Options& options) {
   }
   Result<Scenario> scenario = read_scenario(file->document);
   if (!scenario.ok()) return scenario.error();
+  input.usual_iterations = scenario->iterations;
+  // A draw depends on the number of its iteration, not on how many there are.
+  scenario->iterations = std::max(scenario->iterations, kMostIterations);
   Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(*scenario));
   if (!resolver.ok()) return Error{input.name + ": " + resolver.error().message};
   input.scenario = std::move(*resolver);
@@ -75,7 +79,8 @@ Result<std::size_t> payload_limit_of(const Options& options) {
 }
 
 ExitStatus report_failure(const RunOutcome& outcome, std::string_view command, Terminal& terminal) {
-  terminal.err << "rrfp " << command << ": " << describe(outcome) << std::flush;
+  // In one piece, for other processes write as well.
+  terminal.err << "rrfp " + std::string(command) + ": " + describe(outcome) << std::flush;
   switch (outcome.end) {
     case RunEnd::kBlocked:
       return ExitStatus::kBlocked;

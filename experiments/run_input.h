@@ -26,6 +26,9 @@ inline constexpr OptionRow kPayloadRow = {"payload-bytes", "N",
 inline constexpr OptionRow kPatienceRow = {
     "patience-ms", "MS", "a worker that is silent for so long is taken for lost (default 5000)"};
 
+/// The worlds of all iterations are drawn before a run starts.
+inline constexpr int kMostIterations = 10'000;
+
 /// A case, or a scenario with its policies.
 struct RunInput {
   std::string name;
@@ -34,7 +37,7 @@ struct RunInput {
 
   int policies() const;
   std::string policy_name(int policy) const;
-  int iterations() const { return scenario ? scenario->scenario().iterations : 1; }
+  int usual_iterations = 1;  ///< as the file says; prepare() takes up to kMostIterations
   Result<PreparedRun> prepare(int policy, int iterations) const;
 };
 
