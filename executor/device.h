@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "executor/clock.h"
 #include "executor/letter.h"
@@ -71,6 +72,10 @@ class Device {
 
   /// The optimizer step, after the gradients of all stages.
   virtual Result<void> finish_iteration() = 0;
+
+  /// What endpoint 0 is to be told of the iteration, after its end; in a form
+  /// that only devices of this kind and their sink know.
+  virtual std::vector<std::byte> report() { return {}; }
 };
 
 }  // namespace rrfp

@@ -20,6 +20,7 @@ struct Head {
   std::uint64_t arrivals = 0;
   std::uint64_t syncs = 0;
   std::uint64_t calls = 0;
+  std::uint64_t report = 0;
 };
 
 template <typename T>
@@ -45,17 +46,18 @@ Payload to_payload(const WorkerRecord& record) {
   const Head head{record.endpoint,       record.iteration,       record.end_ns,
                   record.worst_stall_ns, record.clock_offset_ns, record.clock_error_ns,
                   record.peak_bytes,     record.tasks.size(),    record.arrivals.size(),
-                  record.syncs.size(),   record.calls.size()};
+                  record.syncs.size(),   record.calls.size(),    record.report.size()};
   Payload payload(sizeof(Head) + record.tasks.size() * sizeof(TaskRecord) +
                   record.arrivals.size() * sizeof(ArrivalRecord) +
                   record.syncs.size() * sizeof(SyncRecord) +
-                  record.calls.size() * sizeof(CoreCall));
+                  record.calls.size() * sizeof(CoreCall) + record.report.size());
   std::size_t at = 0;
   append(payload, at, &head, 1);
   append(payload, at, record.tasks.data(), record.tasks.size());
   append(payload, at, record.arrivals.data(), record.arrivals.size());
   append(payload, at, record.syncs.data(), record.syncs.size());
   append(payload, at, record.calls.data(), record.calls.size());
+  append(payload, at, record.report.data(), record.report.size());
   return payload;
 }
 
@@ -75,7 +77,8 @@ Result<WorkerRecord> to_record(const Payload& payload) {
   if (!take(payload, at, record.tasks, head.tasks) ||
       !take(payload, at, record.arrivals, head.arrivals) ||
       !take(payload, at, record.syncs, head.syncs) ||
-      !take(payload, at, record.calls, head.calls)) {
+      !take(payload, at, record.calls, head.calls) ||
+      !take(payload, at, record.report, head.report)) {
     return Error{"the record of endpoint " + std::to_string(head.endpoint) + " is cut short"};
   }
   return record;

@@ -2,6 +2,7 @@
 // time line (RunClock). Plain data, so that it can travel as bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,7 +54,8 @@ struct WorkerRecord {
   std::vector<TaskRecord> tasks;  ///< in the order of their starts
   std::vector<ArrivalRecord> arrivals;
   std::vector<SyncRecord> syncs;
-  std::vector<CoreCall> calls;  ///< empty where no decision log is asked for
+  std::vector<CoreCall> calls;    ///< empty where no decision log is asked for
+  std::vector<std::byte> report;  ///< of the device
 };
 
 Payload to_payload(const WorkerRecord& record);

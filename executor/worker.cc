@@ -255,6 +255,7 @@ void Worker::finish_iteration() {
   record.clock_offset_ns = clock_offset_ns_;
   record.clock_error_ns = clock_error_ns_;
   record.calls = machines_->take_calls();
+  record.report = device_.report();
   loop_.reset();
   state_ = State::kIdle;
   due_.clear();

@@ -1,0 +1,83 @@
+// A training run of a pipeline: from a model, a text and a pipeline to the plan
+// of a run with cpu devices, and from what the run tells to losses and weights.
+//
+//   Result<TrainingRun> run = prepare_training(setup, text, case_of);
+//   RunOutcome outcome = run_on_threads(run->plan, run->devices(), run->sink, ...);
+//   run->sink->result();                      // losses and weights
+//   train_serially(run->training->spec, ...)  // what they have to be
+//
+// Thread safety: as noted.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/cpu_device.h"
+#include "executor/plan.h"
+#include "executor/threads_run.h"
+
+namespace rrfp {
+
+struct TrainingSetup {
+  TrainingSpec spec;  ///< its model's lanes and longest are taken from elsewhere
+  int steps = 1;
+  int replicas = 1;
+  bool paced = false;  ///< see CpuTraining
+};
+
+/// Collects losses and weights at endpoint 0, hands every iteration on, and
+/// holds the run to two promises: copies of a weight (of replicas and lanes)
+/// are equal bit for bit, and no rank held more bytes than its scheduler knew.
+class TrainingSink final : public IterationSink {
+ public:
+  /// `next`: may be null. `on_loss(step, loss)`: may be empty.
+  TrainingSink(std::shared_ptr<const RunPlan> plan, std::shared_ptr<const CpuTraining> training)
+      : plan_(std::move(plan)), training_(std::move(training)) {}
+
+  void set_next(std::shared_ptr<IterationSink> next) { next_ = std::move(next); }
+  void set_on_loss(std::function<void(int step, Real loss)> on_loss) {
+    on_loss_ = std::move(on_loss);
+  }
+
+  Result<void> on_iteration(IterationRecord record) override;
+  /// Weights are there once the last step is.
+  const Training& result() const { return result_; }
+
+ private:
+  Result<void> take(const WorkerRecord& worker, std::vector<Real>& losses);
+
+  std::shared_ptr<const RunPlan> plan_;
+  std::shared_ptr<const CpuTraining> training_;
+  std::shared_ptr<IterationSink> next_;
+  std::function<void(int, Real)> on_loss_;
+  Training result_;
+};
+
+struct TrainingRun {
+  std::shared_ptr<const RunPlan> plan;
+  std::shared_ptr<const CpuTraining> training;
+  std::shared_ptr<TrainingSink> sink;
+  /// As the plan arranges its microbatches: for train_serially.
+  Arrangements arrangements;
+
+  const Program& program() const { return plan->world(0, 0).program(); }
+  /// For the threads of this process. The devices of several lanes share what
+  /// they need to sum.
+  DeviceMaker devices() const;
+};
+
+/// The pipeline of one step and replica; all have the same program.
+using CaseOf = std::function<Result<Case>(int step, int replica)>;
+
+/// `tune`: changes the plan before it is shared (end of iterations, records,
+/// faults); may be empty. The error says what cannot be run or trained.
+Result<TrainingRun> prepare_training(const TrainingSetup& setup, std::string text,
+                                     const CaseOf& case_of,
+                                     const std::function<void(RunPlan&)>& tune = {});
+
+/// A number for all weights: equal weights have equal digests.
+std::uint64_t digest(const std::map<std::string, Matrix>& weights);
+
+}  // namespace rrfp
