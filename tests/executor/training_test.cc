@@ -393,8 +393,8 @@ TEST(Training, TextsThatAreTooShortAreRefused) {
 }
 
 TEST(LaneGroup, SumsInTheOrderOfLanesOnEveryLane) {
-  // (1e16 + 1) + -1e16 is 0 in double precision; any other order gives 1 or 2.
-  const Real parts[] = {1e16, 1, -1e16};
+  // (1 + 1e16) - 1e16 is 0 in double precision; from the other end it is 1.
+  const Real parts[] = {1, 1e16, -1e16};
   LaneGroup group(3, 1'000'000'000);
   std::vector<Real> sums(3);
   std::vector<std::thread> threads;
