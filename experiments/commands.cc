@@ -16,6 +16,9 @@ namespace rrfp {
 extern const Command kSimulateCommand;
 extern const Command kSweepCommand;
 extern const Command kScheduleCommand;
+extern const Command kInfoCommand;
+extern const Command kImportCommand;
+extern const Command kReplayCommand;
 extern const Command kInitCommand;
 extern const Command kRunCommand;
 extern const Command kValidateCommand;
@@ -25,8 +28,9 @@ extern const Command kReplayLogCommand;
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand, &kSweepCommand,    &kScheduleCommand,  &kInitCommand,
-    &kRunCommand,      &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
+    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand,
+    &kImportCommand,   &kReplayCommand,    &kInitCommand,      &kRunCommand,
+    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
 };
 
 std::string overview() {

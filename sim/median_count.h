@@ -1,4 +1,5 @@
-// The median of any number of times in fixed memory, to a relative 1/4096.
+// The median and other percentiles of any number of times in fixed memory, to
+// a relative 1/4096.
 //
 // Thread safety: as a container.
 #pragma once
@@ -24,6 +25,12 @@ class MedianCount {
   std::int64_t median() const {
     if (total_ == 0) return 0;
     return (value_at((total_ - 1) / 2) + value_at(total_ / 2)) / 2;
+  }
+
+  /// The nearest-rank percentile; 0 where nothing was added.
+  /// REQUIRES: 0 < percent <= 100.
+  std::int64_t percentile(int percent) const {
+    return total_ == 0 ? 0 : value_at((total_ * percent + 99) / 100 - 1);
   }
 
  private:

@@ -28,21 +28,24 @@ std::int64_t ideal_of(const TypeTotals& totals) {
 using StepVisitor = std::function<Result<void>(const TraceHeader&, const ReplayStep&)>;
 
 /// Calls `visit` for each step of the trace.
-Result<DroppedRecords> for_each_step(const std::string& path, ReplayTypes* types,
-                                     const StepVisitor& visit) {
-  Result<TraceStepReader> reader = TraceStepReader::open(path);
-  if (!reader.ok()) return reader.error();
+Result<void> for_each_step(TraceSource& source, ReplayTypes* types, const StepVisitor& visit) {
+  if (Result<void> rewound = source.rewind(); !rewound.ok()) return rewound.error();
   TraceStep recorded;
+  bool any = false;
   while (true) {
-    const Result<bool> more = reader->next(&recorded);
+    const Result<bool> more = source.next(&recorded);
     if (!more.ok()) return more.error();
-    if (!*more) return reader->dropped();
-    const Result<ReplayStep> step = ReplayStep::create(reader->header(), recorded, types);
-    if (!step.ok()) return Error{path + ": " + step.error().message};
-    if (Result<void> visited = visit(reader->header(), *step); !visited.ok()) {
+    if (!*more) break;
+    if (recorded.tasks.empty()) continue;
+    any = true;
+    const Result<ReplayStep> step = ReplayStep::create(source.header(), recorded, types);
+    if (!step.ok()) return step.error();
+    if (Result<void> visited = visit(source.header(), *step); !visited.ok()) {
       return visited.error();
     }
   }
+  if (!any) return Error{"holds no iteration with tasks, so there is nothing to replay"};
+  return {};
 }
 
 /// The group of a type: both ends of a message are one.
@@ -163,7 +166,7 @@ double ReplayAnalysis::type_slowdown(int group) const {
       &StepAnalysis::ideal_ns);
 }
 
-Result<ReplayAnalysis> analyse_trace(const std::string& path, const ReplayOptions& options) {
+Result<ReplayAnalysis> analyse_trace(TraceSource& source, const ReplayOptions& options) {
   ReplayTypes types;
   std::vector<TypeTotals> totals;
   const auto count = [&](const TraceHeader&, const ReplayStep& step) -> Result<void> {
@@ -180,7 +183,7 @@ Result<ReplayAnalysis> analyse_trace(const std::string& path, const ReplayOption
     }
     return {};
   };
-  const Result<DroppedRecords> counted = for_each_step(path, &types, count);
+  const Result<void> counted = for_each_step(source, &types, count);
   if (!counted.ok()) return counted.error();
 
   ReplayAnalysis analysis;
@@ -192,13 +195,20 @@ Result<ReplayAnalysis> analyse_trace(const std::string& path, const ReplayOption
     analysis.steps.push_back(analyse(header, step, types, analysis.ideal_ns, options));
     return {};
   };
-  Result<DroppedRecords> dropped = for_each_step(path, &types, replay);
-  if (!dropped.ok()) return dropped.error();
-  if (analysis.steps.empty()) return Error{path + ": holds no iteration to replay"};
-  analysis.dropped = *std::move(dropped);
+  const Result<void> replayed = for_each_step(source, &types, replay);
+  if (!replayed.ok()) return replayed.error();
+  analysis.dropped = source.dropped();
   for (int type = 0; type < types.size(); ++type) analysis.types.push_back(types.name(type));
   analysis.type_groups = group_names(types);
   return analysis;
+}
+
+Result<ReplayAnalysis> analyse_trace(const std::string& path, const ReplayOptions& options) {
+  const Result<OpenedTrace> trace = open_trace(path);
+  if (!trace.ok()) return trace.error();
+  Result<ReplayAnalysis> analysis = analyse_trace(*trace->source, options);
+  if (analysis.ok() || analysis.error().message.starts_with(path)) return analysis;
+  return Error{path + ": " + analysis.error().message};
 }
 
 }  // namespace rrfp

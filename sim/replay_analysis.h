@@ -21,6 +21,7 @@
 #include "scheduler_core/result.h"
 #include "sim/replay_step.h"
 #include "traces/native_trace.h"
+#include "traces/trace_source.h"
 
 namespace rrfp {
 
@@ -55,9 +56,11 @@ struct ReplayOptions {
   bool decompose = true;  ///< by stage, replica and type: a replay for each
 };
 
-/// Reads the trace twice, a step in memory at a time. Medians are exact to
-/// 1/4096. The error is that of the file, or names an iteration that cannot be
-/// replayed, or says that the trace has none.
+/// Goes through the trace twice from its beginning, a step in memory at a
+/// time. Medians are exact to 1/4096. The error is that of the file, or names
+/// an iteration that cannot be replayed, or says that the trace has no task.
+Result<ReplayAnalysis> analyse_trace(TraceSource& source, const ReplayOptions& options = {});
+/// Of a file in any format that open_trace() takes; errors name it.
 Result<ReplayAnalysis> analyse_trace(const std::string& path, const ReplayOptions& options = {});
 
 }  // namespace rrfp

@@ -28,7 +28,7 @@ LineSource::LineSource(LineSource&&) noexcept = default;
 LineSource& LineSource::operator=(LineSource&&) noexcept = default;
 LineSource::~LineSource() = default;
 
-Result<LineSource> LineSource::open(const std::string& path) {
+Result<LineSource> LineSource::open(const std::string& path, ReadProgress progress) {
   auto stream = std::make_unique<Stream>();
   stream->file.open(path, std::ios::binary);
   if (!stream->file) return Error{path + ": cannot open: " + std::strerror(errno)};
@@ -43,7 +43,18 @@ Result<LineSource> LineSource::open(const std::string& path) {
   if (gzip) stream->chain.push(boost::iostreams::gzip_decompressor());
   if (zstd) stream->chain.push(boost::iostreams::zstd_decompressor());
   stream->chain.push(stream->file, static_cast<std::streamsize>(kChunkBytes));
-  return LineSource(path, std::move(stream));
+  LineSource source(path, std::move(stream));
+  source.progress_ = std::move(progress);
+  return source;
+}
+
+void LineSource::tell_progress() {
+  if (!progress_) return;
+  // Asked of the buffer: the stream itself answers no more at its end.
+  const std::streamoff position = stream_->file.rdbuf()->pubseekoff(0, std::ios::cur, std::ios::in);
+  if (position <= told_bytes_) return;
+  progress_(position - told_bytes_);
+  told_bytes_ = position;
 }
 
 Error LineSource::error(const std::string& what) const {
@@ -72,6 +83,7 @@ Result<bool> LineSource::fill() {
     return error(std::string("the compressed data is damaged or ends too early: ") +
                  damaged.what());
   }
+  tell_progress();
   if (count <= 0) return false;
   end_ += static_cast<std::size_t>(count);
   return true;

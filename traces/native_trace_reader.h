@@ -8,6 +8,7 @@
 #include <string>
 
 #include "scheduler_core/result.h"
+#include "traces/line_source.h"
 #include "traces/native_trace.h"
 
 namespace rrfp {
@@ -15,7 +16,7 @@ namespace rrfp {
 class NativeTraceReader {
  public:
   /// Opens the file and reads its header. The error names path and line.
-  static Result<NativeTraceReader> open(const std::string& path);
+  static Result<NativeTraceReader> open(const std::string& path, ReadProgress progress = {});
 
   NativeTraceReader(NativeTraceReader&&) noexcept;
   NativeTraceReader& operator=(NativeTraceReader&&) noexcept;

@@ -340,10 +340,10 @@ class StepBuilder {
 
 }  // namespace
 
-Result<StragglerImport> import_straggler_csv(const std::string& path) {
+Result<StragglerImport> import_straggler_csv(const std::string& path, ReadProgress progress) {
   StragglerReport report;
   for (const OpType& type : kOpTypes) report.types.push_back({std::string(type.name), 0, 0, 0});
-  Result<LineSource> lines = LineSource::open(path);
+  Result<LineSource> lines = LineSource::open(path, std::move(progress));
   if (!lines.ok()) return lines.error();
   Result<std::vector<Row>> read = RowReader(*std::move(lines), &report).read();
   if (!read.ok()) return read.error();

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "scheduler_core/result.h"
+#include "traces/line_source.h"
 #include "traces/native_trace.h"
 
 namespace rrfp {
@@ -54,6 +55,7 @@ struct StragglerImport {
 
 /// The error names path and line: a missing column, a cell that is no number,
 /// a row of another length, a file without a usable row.
-Result<StragglerImport> import_straggler_csv(const std::string& path);
+Result<StragglerImport> import_straggler_csv(const std::string& path,
+                                             ReadProgress progress = {});
 
 }  // namespace rrfp

@@ -22,8 +22,8 @@ void TraceStep::add(const TraceRecord& record) {
   }
 }
 
-Result<TraceStepReader> TraceStepReader::open(const std::string& path) {
-  Result<NativeTraceReader> reader = NativeTraceReader::open(path);
+Result<TraceStepReader> TraceStepReader::open(const std::string& path, ReadProgress progress) {
+  Result<NativeTraceReader> reader = NativeTraceReader::open(path, std::move(progress));
   if (!reader.ok()) return reader.error();
   return TraceStepReader(path, *std::move(reader));
 }

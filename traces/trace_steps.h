@@ -27,7 +27,7 @@ struct TraceStep {
 
 class TraceStepReader {
  public:
-  static Result<TraceStepReader> open(const std::string& path);
+  static Result<TraceStepReader> open(const std::string& path, ReadProgress progress = {});
 
   const TraceHeader& header() const { return reader_.header(); }
   const DroppedRecords& dropped() const { return reader_.dropped(); }
