@@ -56,7 +56,7 @@ bool wait_for_all(Team& team) {
 ThreadsTuning default_tuning(int workers) {
   ThreadsTuning tuning;
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  if (workers <= cores) tuning.spin_ns = 100'000;
+  if (workers <= cores) tuning.spin_ns = 50'000;
   return tuning;
 }
 

@@ -1,0 +1,151 @@
+// What the executor costs: from a message in to a decision out, and how short
+// tasks may be before that shows.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "executor/emulated_device.h"
+#include "executor/rank_loop.h"
+#include "executor/threads_run.h"
+#include "executor/threads_transport.h"
+#include "scheduler_core/check.h"
+#include "sim/simulate.h"
+
+namespace rrfp {
+namespace {
+
+constexpr int kMicrobatches = 512;
+
+Case two_ranks(std::int64_t task_ns, int microbatches) {
+  ProgramSpec spec{
+      2, microbatches, false, false, {{0, {}, Backward::kFull}, {1, {0}, Backward::kFull}}};
+  Case made{"two ranks", *Program::create(spec)};
+  made.duration_ns.assign(static_cast<std::size_t>(made.program.task_ids()), task_ns);
+  return made;
+}
+
+// Rank 1 of two, with the transport that a run on threads gives it; the bench
+// is rank 0.
+struct Bench {
+  explicit Bench(bool record)
+      : world(std::move(*PreparedCase::create(two_ranks(0, kMicrobatches)))),
+        machines(*world, {0, 1, 0}, {0, false, record}),
+        device(1, 0),
+        mail(network.transport(1), 1) {}
+
+  void begin() {
+    machines.reset();
+    machines.take_calls();
+    RRFP_CHECK(device.begin(*world, 0).ok());
+    LoopContext context;
+    context.grid = {1, 2, 1};
+    context.place = {0, 1, 0};
+    context.world = world.get();
+    context.end = &end;
+    context.machines = &machines;
+    context.device = &device;
+    context.mail = &mail;
+    loop = std::make_unique<RankLoop>(context);
+  }
+
+  static constexpr std::array<std::pair<int, int>, 2> kPairs = {{{0, 1}, {1, 0}}};
+  ThreadsNetwork network{2, kPairs, ThreadsTuning{}};
+  std::unique_ptr<const PreparedCase> world;
+  IterationEnd end;
+  CoreMachines machines;
+  EmulatedDevice device;
+  Mail mail;
+  std::unique_ptr<RankLoop> loop;
+};
+
+void executor_dispatch(benchmark::State& state) {
+  Bench bench(state.range(0) != 0);
+  const Program& program = bench.world->program();
+  const EdgeId edge = program.find_edge(Kind::kForward, 0, 1);
+  MonotonicClock clock;
+  Transport& sender = bench.network.transport(0);
+  Transport& receiver = bench.network.transport(1);
+  std::vector<std::int64_t> took_ns;
+  Delivery delivery;
+  int microbatch = kMicrobatches;
+  for ([[maybe_unused]] const auto& step : state) {
+    if (microbatch == kMicrobatches) {
+      microbatch = 0;
+      bench.begin();
+    }
+    Letter letter;
+    letter.tag = Tag::kMessage;
+    letter.to = 1;
+    letter.edge = edge;
+    letter.task = program.task_id(1, Slot::kForward, microbatch++);
+    sender.tell(letter);
+
+    const int before = bench.machines.scheduler().decided();
+    const std::int64_t begin_ns = clock.now_ns();
+    RRFP_CHECK(receiver.poll(delivery));
+    RRFP_CHECK(bench.loop->on_letter(delivery.letter, std::move(delivery.payload), begin_ns).ok());
+    RRFP_CHECK(bench.loop->step(begin_ns).ok());
+    const std::int64_t end_ns = clock.now_ns();
+    RRFP_CHECK(bench.machines.scheduler().decided() == before + 1);
+    state.SetIterationTime(static_cast<double>(end_ns - begin_ns) * 1e-9);
+    took_ns.push_back(end_ns - begin_ns);
+    // Off the clock: the task and its backward run, and rank 0 takes its mail.
+    while (bench.loop->next_ns() != kNever) RRFP_CHECK(bench.loop->step(clock.now_ns()).ok());
+    while (sender.poll(delivery)) {
+    }
+  }
+  std::sort(took_ns.begin(), took_ns.end());
+  state.counters["p50_ns"] = static_cast<double>(took_ns[took_ns.size() / 2]);
+  state.counters["p99_ns"] = static_cast<double>(took_ns[(took_ns.size() - 1) * 99 / 100]);
+}
+BENCHMARK(executor_dispatch)->Arg(0)->Arg(1)->ArgName("log")->UseManualTime();
+
+class LastSink final : public IterationSink {
+ public:
+  Result<void> on_iteration(IterationRecord record) override {
+    spans_ns.push_back(record.makespan_ns());
+    return {};
+  }
+  std::vector<std::int64_t> spans_ns;
+};
+
+// Two ranks on two threads, readiness-first; efficiency: what the simulator
+// needs with no overhead over the median iteration.
+void executor_efficiency(benchmark::State& state) {
+  const Case input = two_ranks(state.range(0) * 1000, 64);
+  const std::unique_ptr<const PreparedCase> world = std::move(*PreparedCase::create(input));
+  auto plan = std::make_shared<RunPlan>();
+  plan->grid = {1, 2, 1};
+  plan->worlds.assign(11, {world.get()});
+  double efficiency = 0;
+  for ([[maybe_unused]] const auto& step : state) {
+    auto sink = std::make_shared<LastSink>();
+    const RunOutcome outcome = run_on_threads(
+        plan, [](const Place&) { return std::make_unique<EmulatedDevice>(1, 0); }, sink,
+        default_tuning(2), std::make_shared<std::atomic<bool>>(false));
+    RRFP_CHECK(outcome.end == RunEnd::kCompleted);
+    std::sort(sink->spans_ns.begin(), sink->spans_ns.end());
+    efficiency = static_cast<double>(simulate(input)->makespan_ns) /
+                 static_cast<double>(sink->spans_ns[sink->spans_ns.size() / 2]);
+  }
+  state.counters["efficiency"] = efficiency;
+}
+BENCHMARK(executor_efficiency)
+    ->ArgName("task_us")
+    ->Arg(2)
+    ->Arg(5)
+    ->Arg(10)
+    ->Arg(20)
+    ->Arg(50)
+    ->Arg(100)
+    ->Arg(200)
+    ->Arg(500)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace rrfp
