@@ -49,6 +49,16 @@ Result<Job> Job::open(TransportKind kind) {
 
 Job::~Job() = default;
 
+std::shared_ptr<LaneExchange> Job::lane_exchange(const Grid& grid, const Place& place,
+                                                 std::int64_t patience_ns) {
+  const int group = grid.endpoint({place.replica, place.rank, 0});
+  if (session_ != nullptr) return session_->lane_exchange(group, place.lane);
+  if (grid.lanes == 1) return std::make_shared<LoneExchange>();
+  std::shared_ptr<ThreadsLaneGroup>& shared = groups_[group];
+  if (shared == nullptr) shared = std::make_shared<ThreadsLaneGroup>(grid.lanes, patience_ns);
+  return std::make_shared<ThreadsLaneExchange>(shared, place.lane);
+}
+
 Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_device,
                             std::shared_ptr<IterationSink> sink) {
   prepared.plan->run = ++runs_;

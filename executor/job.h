@@ -6,10 +6,12 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "executor/lane_exchange.h"
 #include "executor/launcher.h"
 #include "executor/mpi_module.h"
 #include "executor/run_setup.h"
@@ -36,6 +38,12 @@ class Job {
   bool speaks() const { return session_ == nullptr || session_->transport().endpoint() == 0; }
   std::string name() const { return over_mpi() ? "mpi" : "threads"; }
 
+  /// The collective of one lane's group, for devices that compute. Under MPI
+  /// every process calls it once, at the same point; over threads, once for
+  /// each place, from one thread.
+  std::shared_ptr<LaneExchange> lane_exchange(const Grid& grid, const Place& place,
+                                              std::int64_t patience_ns);
+
   /// Sets the number of the run in `prepared`. `sink` is used where this
   /// process speaks. The error: too few processes.
   Result<RunOutcome> run(PreparedRun& prepared, const DeviceMaker& make_device,
@@ -49,6 +57,7 @@ class Job {
   Job() = default;
 
   std::unique_ptr<MpiSession> session_;
+  std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups_;  // by endpoint of lane 0
   int runs_ = 0;
 };
 

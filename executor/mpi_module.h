@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "executor/lane_exchange.h"
 #include "executor/transport.h"
 #include "scheduler_core/result.h"
 
@@ -21,6 +22,9 @@ class MpiSession {
  public:
   virtual ~MpiSession() = default;
   virtual Transport& transport() = 0;
+  /// Of the processes that give the same `group`, in the order of `lane`. All
+  /// processes of the job call it, at the same point.
+  virtual std::unique_ptr<LaneExchange> lane_exchange(int group, int lane) = 0;
   /// All processes have come so far, or one of them is lost and the job ends.
   virtual void barrier() = 0;
   /// Ends all processes of the job, at once.

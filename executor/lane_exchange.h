@@ -1,0 +1,76 @@
+// The collective inside a task: the lanes of a group hand each other bytes, and
+// each gets those of all, in lane order. Sums are made of that by whoever
+// computes, in lane order, so that every lane has the same bits.
+//
+// Blocking: every lane must come, with the same tasks in the same order (which
+// is what AnnouncedSequence is for).
+//
+// Thread safety: one thread per lane.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "executor/letter.h"
+#include "scheduler_core/result.h"
+
+namespace rrfp {
+
+class LaneExchange {
+ public:
+  virtual ~LaneExchange() = default;
+  virtual int lanes() const = 0;
+  /// All lanes' bytes, by lane; all of one size. The error: a lane did not come
+  /// within the patience, or brought another size.
+  virtual Result<std::vector<Payload>> exchange(Payload mine) = 0;
+};
+
+/// One lane: gives back what it gets.
+class LoneExchange final : public LaneExchange {
+ public:
+  int lanes() const override { return 1; }
+  Result<std::vector<Payload>> exchange(Payload mine) override {
+    std::vector<Payload> all;
+    all.push_back(std::move(mine));
+    return all;
+  }
+};
+
+/// The lanes of one group as threads of one process.
+class ThreadsLaneGroup {
+ public:
+  ThreadsLaneGroup(int lanes, std::int64_t patience_ns)
+      : patience_ns_(patience_ns), parts_(static_cast<std::size_t>(lanes)) {}
+
+  Result<std::vector<Payload>> exchange(int lane, Payload mine);
+  int lanes() const { return static_cast<int>(parts_.size()); }
+
+ private:
+  const std::int64_t patience_ns_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Payload> parts_;  // of this round
+  int came_ = 0;
+  int left_ = 0;
+  std::uint64_t round_ = 0;
+  bool open_ = true;  // for the parts of this round
+};
+
+/// One lane's end of a ThreadsLaneGroup.
+class ThreadsLaneExchange final : public LaneExchange {
+ public:
+  ThreadsLaneExchange(std::shared_ptr<ThreadsLaneGroup> group, int lane)
+      : group_(std::move(group)), lane_(lane) {}
+  int lanes() const override { return group_->lanes(); }
+  Result<std::vector<Payload>> exchange(Payload mine) override {
+    return group_->exchange(lane_, std::move(mine));
+  }
+
+ private:
+  std::shared_ptr<ThreadsLaneGroup> group_;
+  int lane_;
+};
+
+}  // namespace rrfp

@@ -1,0 +1,67 @@
+// Goal: every lane gets what all lanes brought, in lane order, round after
+// round, and a lane that does not come is an error and no hang.
+#include "executor/lane_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "executor/job.h"
+
+namespace rrfp {
+namespace {
+
+Payload payload_of(int value) {
+  Payload payload(sizeof(value));
+  std::memcpy(payload.data(), &value, sizeof(value));
+  return payload;
+}
+
+int value_of(const Payload& payload) {
+  int value = 0;
+  std::memcpy(&value, payload.data(), sizeof(value));
+  return value;
+}
+
+TEST(LaneExchange, GivesAllPartsInLaneOrder) {
+  Result<Job> job = Job::open(TransportKind::kThreads);
+  ASSERT_TRUE(job.ok());
+  constexpr int kLanes = 3;
+  const Grid grid{1, 2, kLanes};
+  std::vector<std::thread> threads;
+  for (int endpoint = 0; endpoint < grid.size(); ++endpoint) {
+    const Place place = grid.place(endpoint);
+    threads.emplace_back([exchange = job->lane_exchange(grid, place, 10'000'000'000), place] {
+      for (int round = 0; round < 500; ++round) {
+        const int base = place.rank * 1'000'000 + round * 10;
+        const auto all = exchange->exchange(payload_of(base + place.lane));
+        ASSERT_TRUE(all.ok()) << all.error().message;
+        ASSERT_EQ(all->size(), static_cast<std::size_t>(kLanes));
+        for (int lane = 0; lane < kLanes; ++lane) {
+          ASSERT_EQ(value_of((*all)[static_cast<std::size_t>(lane)]), base + lane);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(LaneExchange, LaneThatDoesNotComeIsAnError) {
+  auto group = std::make_shared<ThreadsLaneGroup>(2, 20'000'000);
+  ThreadsLaneExchange exchange(group, 1);
+  const auto all = exchange.exchange(payload_of(1));
+  ASSERT_FALSE(all.ok());
+  EXPECT_EQ(all.error().message, "lane 1 waited in vain for the other lanes of its group");
+}
+
+TEST(LaneExchange, PartsOfDifferentSizesAreAnError) {
+  auto group = std::make_shared<ThreadsLaneGroup>(2, 10'000'000'000);
+  std::thread other(
+      [group] { EXPECT_FALSE(ThreadsLaneExchange(group, 1).exchange(Payload(3)).ok()); });
+  EXPECT_FALSE(ThreadsLaneExchange(group, 0).exchange(Payload(4)).ok());
+  other.join();
+}
+
+}  // namespace
+}  // namespace rrfp
