@@ -15,6 +15,7 @@
 #include "traces/result_file.h"
 #include "traces/scenario_file.h"
 #include "traces/scenario_resolve.h"
+#include "traces/transfer.h"
 
 namespace rrfp {
 
@@ -35,6 +36,20 @@ constexpr std::array kOptions = {
 struct Variant {
   Case given;
   bool window_forced = false;
+  bool message_derived = false;
+};
+
+// What the file gives, and where a launch-queue run of it takes message_ns from.
+struct Loaded {
+  Case given;
+  bool is_scenario = false;
+  bool message_stated = false;
+
+  // A case that is itself launch-queue means 0 where it says nothing.
+  bool derives_message_ns(NetworkMode mode) const {
+    return mode == NetworkMode::kLaunchQueue && !message_stated &&
+           (is_scenario || given.network.mode != NetworkMode::kLaunchQueue);
+  }
 };
 
 Result<std::vector<NetworkMode>> modes_of(const Options& options, NetworkMode otherwise) {
@@ -52,11 +67,13 @@ Result<std::vector<NetworkMode>> modes_of(const Options& options, NetworkMode ot
   return modes;
 }
 
-// A mode that the command line asks for brings the window that it needs.
-Variant with_mode(const Case& given, NetworkMode mode) {
-  Variant variant{given, false};
+// A mode that the command line asks for brings the window and the message_ns that it needs.
+Variant with_mode(const Loaded& loaded, NetworkMode mode) {
+  const Case& given = loaded.given;
+  Variant variant{given, false, loaded.derives_message_ns(mode)};
   if (mode == given.network.mode) return variant;
   variant.given.network.mode = mode;
+  if (variant.message_derived) variant.given.network.message_ns = mean_transfer_ns(given);
   if (mode != NetworkMode::kEager && given.policy.window != 1) {
     variant.given.policy.window = 1;
     variant.given.policy.anticipation.reset();
@@ -65,9 +82,14 @@ Variant with_mode(const Case& given, NetworkMode mode) {
   return variant;
 }
 
-std::string window_note(const Variant& variant) {
-  return "note: " + std::string(mode_name(variant.given.network.mode)) +
-         " runs a pre-committed order, so the hint is run as a fixed order (window 1)\n";
+std::string notes_of(const Variant& variant) {
+  std::string notes;
+  if (variant.window_forced) {
+    notes += "note: " + std::string(mode_name(variant.given.network.mode)) +
+             " runs a pre-committed order, so the hint is run as a fixed order (window 1)\n";
+  }
+  if (variant.message_derived) notes += message_note(variant.given.network.message_ns);
+  return notes;
 }
 
 Result<void> write_trace(const std::string& path, const Case& given,
@@ -93,7 +115,7 @@ Result<ExitStatus> simulate_one(const std::string& file, const Variant& variant,
     if (!written.ok()) return written.error();
   }
   const bool json = options.flag("json");
-  if (variant.window_forced) (json ? terminal.err : terminal.out) << window_note(variant);
+  (json ? terminal.err : terminal.out) << notes_of(variant);
   if (json) {
     terminal.out << to_text(result_to_json(*result), JsonLayout::kCompact) << "\n";
   } else {
@@ -111,7 +133,7 @@ Result<ExitStatus> simulate_several(const std::string& file, const std::vector<V
   for (const Variant& variant : variants) {
     Result<SimulationResult> result = simulate(variant.given);
     if (!result.ok()) return in_file(file, result.error());
-    if (variant.window_forced) notes += window_note(variant);
+    notes += notes_of(variant);
     const NetworkMode mode = variant.given.network.mode;
     if (!result->completed) {
       blocked +=
@@ -134,7 +156,7 @@ Result<int> policy_index(const Options& options, const Scenario& scenario) {
   return static_cast<int>(found - names.begin());
 }
 
-Result<Case> load_scenario(const JsonDocument& document, const Options& options) {
+Result<Loaded> load_scenario(const JsonDocument& document, const Options& options) {
   Result<Scenario> scenario = read_scenario(document);
   if (!scenario.ok()) return scenario.error();
   const Result<int> policy = policy_index(options, *scenario);
@@ -150,10 +172,19 @@ Result<Case> load_scenario(const JsonDocument& document, const Options& options)
   Result<Case> given =
       resolver->resolve(*policy, static_cast<int>(*iteration), static_cast<int>(*replica));
   if (!given.ok()) return in_file(document.file, given.error());
-  return given;
+  return Loaded{std::move(given).value(), true,
+                resolver->scenario().network.message_ns.has_value()};
 }
 
-Result<Case> load(const std::string& path, const Options& options) {
+Result<Loaded> load_case(const JsonDocument& document) {
+  Result<Case> given = read_case(document);
+  if (!given.ok()) return given.error();
+  const JsonValue* network = document.root.find("network");
+  return Loaded{std::move(given).value(), false,
+                network != nullptr && network->find("message_ns") != nullptr};
+}
+
+Result<Loaded> load(const std::string& path, const Options& options) {
   const Result<std::size_t> limit = file_limit(options);
   if (!limit.ok()) return limit.error();
   constexpr std::array kSchemas = {kCaseSchema, kScenarioSchema};
@@ -165,19 +196,23 @@ Result<Case> load(const std::string& path, const Options& options) {
     return Error{"--" + std::string(other) + " chooses from a scenario; " + input->document.file +
                  " is a case"};
   }
-  return read_case(input->document);
+  return load_case(input->document);
 }
 
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<std::string> path = options.operand("FILE (a case or a scenario)");
   if (!path.ok()) return path.error();
-  const Result<Case> given = load(*path, options);
-  if (!given.ok()) return given.error();
-  const Result<std::vector<NetworkMode>> modes = modes_of(options, given->network.mode);
+  const Result<Loaded> loaded = load(*path, options);
+  if (!loaded.ok()) return loaded.error();
+  const Result<std::vector<NetworkMode>> modes = modes_of(options, loaded->given.network.mode);
   if (!modes.ok()) return modes.error();
   std::vector<Variant> variants;
-  for (const NetworkMode mode : *modes) variants.push_back(with_mode(*given, mode));
   const std::string file = *path == "-" ? "standard input" : *path;
+  for (const NetworkMode mode : *modes) {
+    const Variant& variant = variants.emplace_back(with_mode(*loaded, mode));
+    const Result<void> checked = check_magnitudes(variant.given);
+    if (!checked.ok()) return in_file(file, checked.error());
+  }
   if (variants.size() == 1) return simulate_one(file, variants.front(), options, terminal);
   for (const std::string_view single : {"json", "trace"}) {
     if (!options.flag(single)) continue;

@@ -101,6 +101,11 @@ std::string describe_case(const Case& given) {
          "\nnetwork: " + std::string(mode_name(given.network.mode)) + "\n";
 }
 
+std::string message_note(std::int64_t message_ns) {
+  return "note: launch-queue: message_ns " + std::to_string(message_ns) +
+         " from the mean transfer, since the file gives none\n";
+}
+
 std::string describe_result(const SimulationResult& result) {
   std::vector<Row> rows;
   for (std::size_t rank = 0; rank < result.ranks.size(); ++rank) {

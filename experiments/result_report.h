@@ -20,6 +20,9 @@ std::string describe_case(const Case& given);
 /// "zb-h2, window 1, anticipation 0.75/0.5".
 std::string describe_policy(const Policy& policy);
 
+/// The line that says where a launch-queue run took its message_ns from.
+std::string message_note(std::int64_t message_ns);
+
 /// Per rank: tasks, busy and idle time by cause, peaks; then the makespan.
 std::string describe_result(const SimulationResult& result);
 

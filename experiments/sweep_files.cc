@@ -64,6 +64,7 @@ JsonValue policy_to_json(const PolicySummary& summary, const Scenario& scenario,
   const HintSpec& hint = policy.policy.hint;
   out.add("hint", hint.order.empty() ? JsonValue(hint.name) : JsonValue());
   out.add("fixed", JsonValue(summary.fixed));
+  if (summary.misses_latency_draws) out.add("misses_latency_draws", JsonValue(true));
   out.add("anticipates", JsonValue(policy.policy.anticipation.has_value()));
   out.add("arrange", arrangement_to_json(policy.policy.arrangement));
   out.add("network", JsonValue(mode_name(policy.mode.value_or(scenario.network.mode))));

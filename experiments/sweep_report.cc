@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "experiments/display_units.h"
+#include "experiments/result_report.h"
 #include "experiments/text_list.h"
 #include "experiments/text_table.h"
 #include "traces/json_writer.h"
+#include "traces/scenario_resolve.h"
+#include "traces/transfer.h"
 
 namespace rrfp {
 
@@ -31,8 +34,12 @@ std::string note_of(const PolicySummary& summary, const Scenario& scenario) {
   if (summary.name == scenario.policies[static_cast<std::size_t>(scenario.baseline)].name) {
     return "baseline";
   }
-  if (summary.against_baseline == MemoryAgainstBaseline::kEqual) return "";
-  return std::string(word(summary.against_baseline)) + " memory than baseline";
+  std::string note;
+  if (summary.misses_latency_draws) add_to_list(note, "meets only the mean latency");
+  if (summary.against_baseline != MemoryAgainstBaseline::kEqual) {
+    add_to_list(note, std::string(word(summary.against_baseline)) + " memory than baseline");
+  }
+  return note;
 }
 
 std::string interval_text(const std::optional<Interval>& interval) {
@@ -74,6 +81,17 @@ std::string table_of(const SweepPoint& point, const std::vector<PolicySummary>& 
   return table.text();
 }
 
+// Where a launch-queue policy got its message_ns, if not from the scenario.
+std::string notes_of(const Scenario& scenario) {
+  const Result<ScenarioResolver> resolver = ScenarioResolver::create(scenario);
+  if (!resolver.ok()) return "";
+  for (int policy = 0; policy < static_cast<int>(scenario.policies.size()); ++policy) {
+    if (!resolver->derives_message_ns(policy)) continue;
+    return message_note(mean_transfer_ns(resolver->draw_world(0, 0)));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string describe_point(const Sweep& sweep, std::size_t point) {
@@ -97,6 +115,7 @@ std::string describe_sweep(const Sweep& sweep,
             std::to_string(point.iterations_done()) + " of " +
             std::to_string(point.scenario.iterations) + " iterations\n";
     if (!summaries[i].empty()) text += table_of(point, summaries[i]);
+    text += notes_of(point.scenario);
   }
   return text;
 }

@@ -32,6 +32,16 @@ class MemoryScale {
   std::int64_t ranks_ = 1;
 };
 
+bool misses_latency_draws(const Scenario& scenario, std::size_t policy) {
+  if (scenario.policies[policy].mode.value_or(scenario.network.mode) != NetworkMode::kLaunchQueue) {
+    return false;
+  }
+  return std::any_of(scenario.variability.begin(), scenario.variability.end(),
+                     [](const VariabilityModel& model) {
+                       return !std::holds_alternative<LognormalCompute>(model);
+                     });
+}
+
 // Everything but the comparisons. `times` gets the policy's, in order of
 // iteration, of all runs.
 PolicySummary summary_of(const SweepPoint& point, std::size_t policy, Times& times) {
@@ -39,6 +49,7 @@ PolicySummary summary_of(const SweepPoint& point, std::size_t policy, Times& tim
   PolicySummary summary;
   summary.name = scenario.policies[policy].name;
   summary.fixed = scenario.policies[policy].policy.window == 1;
+  summary.misses_latency_draws = misses_latency_draws(scenario, policy);
   const double ranks = scenario.pipeline.ranks * scenario.data_parallel.replicas;
   double busy_ns = 0;
   double span_ns = 0;
@@ -94,8 +105,8 @@ void compare_at_memory(std::vector<PolicySummary>& summaries, std::size_t baseli
     if (!has_times(summary)) continue;
     const PolicySummary* best = nullptr;
     for (const PolicySummary& other : summaries) {
-      if (!other.fixed || !has_times(other) || !scale.within(other.memory, summary.memory))
-        continue;
+      if (!other.fixed || other.misses_latency_draws || !has_times(other)) continue;
+      if (!scale.within(other.memory, summary.memory)) continue;
       if (best == nullptr || other.mean_ns < best->mean_ns) best = &other;
     }
     if (best == nullptr) continue;

@@ -33,6 +33,9 @@ struct PeakMemory {
 struct PolicySummary {
   std::string name;
   bool fixed = false;  ///< a pre-committed order (window 1)
+  /// Launch-queue, where the latency varies: it met only the mean. Others are
+  /// not held against it.
+  bool misses_latency_draws = false;
   int runs = 0;
   int blocked = 0;  ///< of the runs; the times below are 0 where any has blocked
   double mean_ns = 0;
@@ -44,7 +47,8 @@ struct PolicySummary {
   /// Mean of the baseline over mean of the policy; none where a run blocked.
   std::optional<double> speedup;
   std::optional<Interval> speedup_interval;  ///< from two iterations on
-  /// The same over the fastest fixed order within this policy's memory.
+  /// The same over the fastest fixed order within this policy's memory, of those that
+  /// met the same draws.
   std::optional<double> speedup_at_memory;
   std::string fixed_at_memory;
 };

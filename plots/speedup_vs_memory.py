@@ -31,6 +31,7 @@ OTHER_COLOUR = "#666666"
 # What a policy is: marker, legend.
 KINDS = {
     "blocking": ("x", "fixed order, blocking send and receive"),
+    "queue": ("+", "fixed order, launch queue of a GPU"),
     "fixed": ("s", "fixed order"),
     "ready": ("o", "readiness-first"),
     "wait": ("^", "readiness-first with anticipation"),
@@ -53,6 +54,8 @@ def read_summary(path):
 
 
 def kind_of(policy):
+    if policy["network"] == "launch-queue":
+        return "queue"
     if policy["network"] != "eager":
         return "blocking"
     if policy["fixed"]:
@@ -154,17 +157,20 @@ def draw_point(axes, point, groups, places, edges):
     for policy in point["policies"]:
         if "speedup" not in policy or policy["name"] == point["baseline"]:
             continue
+        if policy.get("misses_latency_draws"):  # it met another world than the baseline
+            continue
         band, column = place_of(point, policy, groups)
         kind = kind_of(policy)
-        x = places[band, column] + {"blocking": 0, "fixed": -0.2, "ready": 0, "wait": 0.2}[kind]
+        x = places[band, column] + {"fixed": -0.2, "wait": 0.2}.get(kind, 0)
         colour = COLOURS.get(hint_of(policy), OTHER_COLOUR)
         low, high = policy.get("speedup_interval", [policy["speedup"]] * 2)
         axes.plot([x, x], [low, high], color=colour, linewidth=1.2, zorder=2)
         filled = policy["arrange"] == "given"
+        edged = filled and kind not in ("blocking", "queue")  # those two are nothing but lines
         axes.plot(x, policy["speedup"], marker=KINDS[kind][0], color=colour if filled else "white",
                   markersize=6 if filled else 5, linestyle="", zorder=3,
-                  markeredgecolor="white" if filled and kind != "blocking" else colour,
-                  markeredgewidth=0.7 if filled and kind != "blocking" else 1.4)
+                  markeredgecolor="white" if edged else colour,
+                  markeredgewidth=0.7 if edged else 1.4)
     for (band, average), (left, right) in spans_of(places).items():
         axes.text((left + right) / 2, 0.015, f"⌀ {average:.2g}", ha="center", fontsize=7,
                   color="#555555", transform=axes.get_xaxis_transform())

@@ -4,12 +4,11 @@
 #include <numeric>
 
 #include "scheduler_core/arrangement.h"
+#include "traces/transfer.h"
 
 namespace rrfp {
 
 namespace {
-
-__extension__ using Wide = __int128;
 
 // Moves the microbatches of an array whose rows have one entry each.
 void permute_rows(std::vector<std::int64_t>& values, const std::vector<int>& given) {
@@ -21,13 +20,6 @@ void permute_rows(std::vector<std::int64_t>& values, const std::vector<int>& giv
     }
     std::copy(row.begin(), row.end(), values.begin() + static_cast<std::ptrdiff_t>(first));
   }
-}
-
-// ceil(bytes * 1e9 / bytes_per_second).
-std::int64_t transmission_ns(std::int64_t bytes, std::int64_t bytes_per_second) {
-  if (bytes_per_second == 0) return 0;
-  return static_cast<std::int64_t>((Wide{bytes} * 1'000'000'000 + bytes_per_second - 1) /
-                                   bytes_per_second);
 }
 
 }  // namespace

@@ -70,9 +70,9 @@ struct ScenarioNetwork {
   std::int64_t bytes_per_second = 0;
   std::int64_t latency_ns = 0;
   std::int64_t notice_ns = 0;
-  StageTable activation_bytes;  ///< of the message that a stage sends forward
-  StageTable gradient_bytes;    ///< of the message that a stage sends back
-  std::int64_t message_ns = 0;
+  StageTable activation_bytes;             ///< of the message that a stage sends forward
+  StageTable gradient_bytes;               ///< of the message that a stage sends back
+  std::optional<std::int64_t> message_ns;  ///< launch-queue; empty: the mean transfer
   std::vector<LinkDelay> link_delays;
 
   friend bool operator==(const ScenarioNetwork&, const ScenarioNetwork&) = default;

@@ -115,7 +115,9 @@ ScenarioNetwork read_network(const JsonCursor& in, const ProgramSpec& pipeline) 
   network.bytes_per_second = quantity_or(in, "bandwidth", rate_units(), 0);
   network.latency_ns = quantity_or(in, "latency", time_units(), 0);
   network.notice_ns = quantity_or(in, "notice", time_units(), 0);
-  network.message_ns = quantity_or(in, "message", time_units(), 0);
+  if (const auto message = find_quantity(in, "message", time_units())) {
+    network.message_ns = message->value();
+  }
   if (const auto bytes = find_quantity(in, "activation", size_units())) {
     network.activation_bytes = bytes->table(stages, pipeline.microbatches);
   }

@@ -9,6 +9,7 @@
 #include "traces/case_file.h"
 #include "traces/deterministic_math.h"
 #include "traces/scenario_budget.h"
+#include "traces/transfer.h"
 
 namespace rrfp {
 
@@ -89,7 +90,7 @@ ScenarioResolver::ScenarioResolver(Scenario scenario, Program program)
   base_.network.mode = network.mode;
   base_.network.bytes_per_second = network.bytes_per_second;
   base_.network.notice_ns = network.notice_ns;
-  base_.network.message_ns = network.message_ns;
+  base_.network.message_ns = network.message_ns.value_or(0);
   base_.network.link_delays = network.link_delays;
 
   const int microbatches = program_.microbatches();
@@ -259,11 +260,21 @@ std::vector<std::optional<std::int64_t>> ScenarioResolver::budget_bytes(int poli
   return bytes;
 }
 
+NetworkMode ScenarioResolver::mode_of(int policy) const {
+  return scenario_.policies[static_cast<std::size_t>(policy)].mode.value_or(scenario_.network.mode);
+}
+
+bool ScenarioResolver::derives_message_ns(int policy) const {
+  return mode_of(policy) == NetworkMode::kLaunchQueue && !scenario_.network.message_ns;
+}
+
 Result<void> ScenarioResolver::apply(int policy, Case& world) const {
   const ScenarioPolicy& chosen = scenario_.policies[static_cast<std::size_t>(policy)];
   world.name = scenario_.name.empty() ? chosen.name : scenario_.name + ": " + chosen.name;
   world.policy = chosen.policy;
-  world.network.mode = chosen.mode.value_or(scenario_.network.mode);
+  world.network.mode = mode_of(policy);
+  world.network.message_ns =
+      derives_message_ns(policy) ? mean_transfer_ns(world) : base_.network.message_ns;
   world.memory.budget_bytes = budget_bytes(policy);
   return check_magnitudes(world);
 }

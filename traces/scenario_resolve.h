@@ -10,6 +10,8 @@
 //     are added after that.
 //  4. expected_ns holds the base durations times the factors of the models
 //     that are `known`; the expected latency is the mean of its models.
+//  5. A launch-queue run's message_ns, where the scenario gives none, is
+//     mean_transfer_ns (transfer.h): the same in every world.
 //
 // Thread safety: immutable after create(); share freely.
 #pragma once
@@ -40,6 +42,12 @@ class ScenarioResolver {
 
   /// Both of the above.
   Result<Case> resolve(int policy, int iteration, int replica) const;
+
+  NetworkMode mode_of(int policy) const;
+
+  /// Whether apply() takes message_ns from the mean transfer: the policy runs
+  /// launch-queue and the scenario does not say how long its messages take.
+  bool derives_message_ns(int policy) const;
 
   /// By rank; empty: no limits.
   std::vector<std::optional<std::int64_t>> budget_bytes(int policy) const;

@@ -53,7 +53,7 @@ JsonValue network_to_json(const ScenarioNetwork& network) {
   out.add("notice_ns", JsonValue(network.notice_ns));
   out.add("activation_bytes", stage_table_to_json(network.activation_bytes));
   out.add("gradient_bytes", stage_table_to_json(network.gradient_bytes));
-  out.add("message_ns", JsonValue(network.message_ns));
+  if (network.message_ns) out.add("message_ns", JsonValue(*network.message_ns));
   JsonArray delays;
   for (const LinkDelay& delay : network.link_delays) {
     JsonValue entry{JsonObject()};

@@ -119,6 +119,66 @@ TEST(Simulate, NetworkModesSideBySide) {
   EXPECT_EQ(both.err, "rrfp simulate: --json takes one run; found 2 modes in --network\n");
 }
 
+// 1f1b of two ranks under launch-queue, from a file that states latency and
+// bandwidth: a message costs what it costs in the other modes, on average.
+TEST(Simulate, LaunchQueueOfAnotherModesFileTakesTheMeanTransfer) {
+  const std::string folder = test_folder();
+  const auto run = [&folder](const std::string& network, bool override) {
+    const std::string path = write_test_file(
+        folder + "/m.json", two_ranks(R"("policy": {"hint": {"name": "1f1b"}, "window": 1},
+                                         "network": {)" +
+                                      network + "}"));
+    std::vector<std::string> words = {"simulate", path, "--json"};
+    if (override) words.insert(words.end(), {"--network", "launch-queue"});
+    const Ran ran = run_rrfp(words);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return ran;
+  };
+  const auto note = [](const char* ns) {
+    return std::string("note: launch-queue: message_ns ") + ns +
+           " from the mean transfer, since the file gives none\n";
+  };
+  // 3 bytes at 1 GB/s take 3 ns, 2 bytes 2 ns; latencies are 10 and 21, and 30
+  // and 40 where 35 was expected: (13 + 23 + 37 + 37) / 4 = 27.5.
+  const std::string links = R"("bytes_per_second": 1000000000,
+      "message_bytes": {"F": [[3, 2], [0, 0]], "B": [[0, 0], [2, 2]]},
+      "latency_ns": [{"kind": "F", "from": 0, "to": 1, "ns": [10, 21]},
+                     {"kind": "B", "from": 1, "to": 0, "ns": [30, 40]}],
+      "expected_latency_ns": [{"kind": "B", "from": 1, "to": 0, "ns": [35, 35]}])";
+  const Ran derived = run(links, true);
+  EXPECT_EQ(derived.err, note("28"));
+  const Ran stated = run(R"("mode": "launch-queue", "message_ns": 28)", false);
+  EXPECT_EQ(stated.err, "");
+  EXPECT_EQ(derived.out, stated.out);
+
+  // What is stated counts, 0 too; and absent is 0 in a launch-queue case.
+  const Ran free = run(R"("mode": "launch-queue")", false);
+  EXPECT_NE(free.out, stated.out);
+  EXPECT_EQ(free.err, "");
+  EXPECT_EQ(run(links + R"(, "message_ns": 28)", true).out, stated.out);
+  EXPECT_EQ(run(links + R"(, "message_ns": 28)", true).err, "");
+  EXPECT_EQ(run(links + R"(, "message_ns": 0)", true).out, free.out);
+  EXPECT_EQ(run(links + R"(, "mode": "launch-queue")", true).out, free.out);
+  EXPECT_EQ(run(links + R"(, "mode": "rendezvous")", true).err, note("28"));
+}
+
+TEST(Simulate, LaunchQueuePolicyOfAScenarioSaysWhatItsMessagesTake) {
+  const std::string folder = test_folder();
+  const std::string text = R"({"schema": "rrfp.scenario/1",
+    "pipeline": {"ranks": 2, "microbatches": 2}, "durations": {"forward_ns": 100, "backward_ns": 200},
+    "network": {"latency_ns": 10},
+    "policies": [{"name": "queue", "hint": "1f1b", "fixed": true, "network_mode": "launch-queue"}]})";
+  const std::string path = write_test_file(folder + "/s.json", text);
+  const Ran ran = run_rrfp({"simulate", path});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.out.find("note: launch-queue: message_ns 10 from the mean transfer"), 0U)
+      << ran.out;
+  EXPECT_NE(run_rrfp({"sweep", path}).out.find("note: launch-queue: message_ns 10 from the mean"),
+            std::string::npos);
+  EXPECT_EQ(run_rrfp({"simulate", path, "--network", "eager"}).out.find("message_ns"),
+            std::string::npos);
+}
+
 TEST(Simulate, TimelineHoldsEveryTaskMessageAndCounter) {
   const std::string folder = test_folder();
   const std::string path = write_test_file(folder + "/two.json", two_ranks(kEager));

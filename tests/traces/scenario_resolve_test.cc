@@ -216,6 +216,31 @@ TEST(ScenarioResolve, RefusesTimesThatCannotBeAddedUp) {
   EXPECT_NE(resolved.error().message.find("too large together"), std::string::npos);
 }
 
+// The mean, not the draws: the same in every world.
+TEST(ScenarioResolve, LaunchQueueMessagesTakeTheMeanTransferUnlessStated) {
+  Scenario scenario = scenario_of(with_variability(kAllModels));
+  scenario.network.bytes_per_second = 1'000'000'000;
+  scenario.policies[0].mode = NetworkMode::kLaunchQueue;
+  const ScenarioResolver resolver = *ScenarioResolver::create(scenario);
+  // 1 KiB at 1 GB/s, 100 us of latency, and in one of four 3 ms more.
+  EXPECT_EQ(resolver.resolve(0, 0, 0)->network.message_ns, 1'024 + 100'000 + 750'000);
+  EXPECT_EQ(resolver.resolve(0, 3, 1)->network.message_ns, 851'024);
+  EXPECT_EQ(resolver.resolve(1, 0, 0)->network.message_ns, 0) << "eager";
+  EXPECT_TRUE(resolver.derives_message_ns(0));
+  EXPECT_FALSE(resolver.derives_message_ns(1));
+
+  // A policy that comes after one of another mode in the same world starts afresh.
+  Case world = resolver.draw_world(0, 0);
+  ASSERT_TRUE(resolver.apply(0, world).ok());
+  ASSERT_TRUE(resolver.apply(1, world).ok());
+  EXPECT_EQ(world.network.message_ns, 0);
+
+  scenario.network.message_ns = 0;
+  const ScenarioResolver stated = *ScenarioResolver::create(scenario);
+  EXPECT_EQ(stated.resolve(0, 0, 0)->network.message_ns, 0);
+  EXPECT_FALSE(stated.derives_message_ns(0));
+}
+
 TEST(ScenarioResolve, RefusesTablesOfAnotherPipeline) {
   Scenario scenario = scenario_of(with_variability(""));
   scenario.forward_ns = {StageTable::Shape::kPerStage, {1, 2}, 0};
