@@ -367,8 +367,7 @@ Result<bool> NativeTraceReader::State::finish() {
   return false;
 }
 
-Result<NativeTraceReader> NativeTraceReader::open(const std::string& path,
-                                                   ReadProgress progress) {
+Result<NativeTraceReader> NativeTraceReader::open(const std::string& path, ReadProgress progress) {
   Result<LineSource> opened = LineSource::open(path, std::move(progress));
   if (!opened.ok()) return opened.error();
   LineSource& lines = *opened;

@@ -55,7 +55,6 @@ struct StragglerImport {
 
 /// The error names path and line: a missing column, a cell that is no number,
 /// a row of another length, a file without a usable row.
-Result<StragglerImport> import_straggler_csv(const std::string& path,
-                                             ReadProgress progress = {});
+Result<StragglerImport> import_straggler_csv(const std::string& path, ReadProgress progress = {});
 
 }  // namespace rrfp
