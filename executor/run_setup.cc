@@ -56,27 +56,45 @@ Result<PreparedRun> prepare_run(const Case& input, int iterations, int replicas)
   return run;
 }
 
-Result<PreparedRun> prepare_run(const ScenarioResolver& resolver, int policy, int iterations) {
-  const DataParallel& group = resolver.scenario().data_parallel;
+Result<PreparedRun> prepare_run(std::vector<std::vector<Case>> cases) {
   auto plan = std::make_shared<OwningPlan>();
-  plan->grid.replicas = group.replicas;
-  for (int stage = 0; stage < resolver.program().stages(); ++stage) {
-    plan->end.gradient_sync_ns.push_back(group.gradient_sync_ns.at(stage, 0));
-  }
-  plan->end.optimizer_ns = group.optimizer_ns;
-  PreparedRun run;
-  for (int iteration = 0; iteration < iterations; ++iteration) {
+  for (const std::vector<Case>& iteration : cases) {
+    plan->grid.replicas = static_cast<int>(iteration.size());
     plan->worlds.emplace_back();
-    run.cases.emplace_back();
-    for (int replica = 0; replica < group.replicas; ++replica) {
-      Result<Case> input = resolver.resolve(policy, iteration, replica);
-      if (!input.ok()) return input.error();
-      if (Result<void> added = add(*plan, *input); !added.ok()) return added.error();
-      run.cases.back().push_back(std::move(*input));
+    for (const Case& input : iteration) {
+      if (Result<void> added = add(*plan, input); !added.ok()) return added.error();
     }
   }
+  PreparedRun run;
   run.plan = std::move(plan);
+  run.cases = std::move(cases);
   return run;
+}
+
+Result<PreparedRun> prepare_run(const ScenarioResolver& resolver, int policy, int iterations) {
+  const int replicas = resolver.scenario().data_parallel.replicas;
+  std::vector<std::vector<Case>> cases;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    cases.emplace_back();
+    for (int replica = 0; replica < replicas; ++replica) {
+      Result<Case> input = resolver.resolve(policy, iteration, replica);
+      if (!input.ok()) return input.error();
+      cases.back().push_back(std::move(*input));
+    }
+  }
+  Result<PreparedRun> run = prepare_run(std::move(cases));
+  if (run.ok()) run->plan->end = end_of(resolver);
+  return run;
+}
+
+IterationEnd end_of(const ScenarioResolver& resolver) {
+  const DataParallel& group = resolver.scenario().data_parallel;
+  IterationEnd end;
+  for (int stage = 0; stage < resolver.program().stages(); ++stage) {
+    end.gradient_sync_ns.push_back(group.gradient_sync_ns.at(stage, 0));
+  }
+  end.optimizer_ns = group.optimizer_ns;
+  return end;
 }
 
 }  // namespace rrfp

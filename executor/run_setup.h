@@ -23,7 +23,13 @@ struct PreparedRun {
 /// PreparedCase::create, or says that the mode cannot be run.
 Result<PreparedRun> prepare_run(const Case& input, int iterations, int replicas = 1);
 
+/// Cases as they are: [iteration][replica], all with the same program and lanes.
+Result<PreparedRun> prepare_run(std::vector<std::vector<Case>> cases);
+
 /// One policy of a scenario, each iteration with its own draws.
 Result<PreparedRun> prepare_run(const ScenarioResolver& resolver, int policy, int iterations);
+
+/// What comes after the last tasks, as a scenario has it.
+IterationEnd end_of(const ScenarioResolver& resolver);
 
 }  // namespace rrfp

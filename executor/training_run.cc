@@ -11,11 +11,6 @@ namespace rrfp {
 
 namespace {
 
-// Owns what a plan points into.
-struct OwningPlan final : RunPlan {
-  std::vector<std::unique_ptr<const PreparedCase>> owned;
-};
-
 bool same_bits(const Matrix& a, const Matrix& b) {
   return a.rows() == b.rows() && a.cols() == b.cols() &&
          std::memcmp(a.data(), b.data(), static_cast<std::size_t>(bytes_of(a))) == 0;
@@ -63,10 +58,10 @@ Result<void> TrainingSink::on_iteration(IterationRecord record) {
 }
 
 DeviceMaker TrainingRun::devices() const {
-  const Grid grid = plan->grid;
+  const Grid grid = plan().grid;
   auto groups = std::make_shared<std::vector<std::shared_ptr<LaneGroup>>>();
   for (int i = 0; grid.lanes > 1 && i < grid.replicas * grid.ranks; ++i) {
-    groups->push_back(std::make_shared<LaneGroup>(grid.lanes, plan->tuning.patience_ns));
+    groups->push_back(std::make_shared<LaneGroup>(grid.lanes, plan().tuning.patience_ns));
   }
   return [groups, grid, shared = training](const Place& place) -> std::unique_ptr<Device> {
     std::shared_ptr<LaneGroup> group;
@@ -78,8 +73,7 @@ DeviceMaker TrainingRun::devices() const {
 }
 
 Result<TrainingRun> prepare_training(const TrainingSetup& setup, std::string text,
-                                     const CaseOf& case_of,
-                                     const std::function<void(RunPlan&)>& tune) {
+                                     const CaseOf& case_of) {
   const Result<Case> first = case_of(0, 0);
   if (!first.ok()) return first.error();
   TrainingSpec spec = setup.spec;
@@ -90,12 +84,9 @@ Result<TrainingRun> prepare_training(const TrainingSetup& setup, std::string tex
   Result<TrainingData> data = TrainingData::create(std::move(text), spec.data, cases->roots());
   if (!data.ok()) return data.error();
 
-  auto plan = std::make_shared<OwningPlan>();
-  plan->grid = {setup.replicas, first->program.ranks(), spec.model.lanes};
-  TrainingRun run;
+  std::vector<std::vector<Case>> filled;
   for (int step = 0; step < setup.steps; ++step) {
-    plan->worlds.emplace_back();
-    run.arrangements.emplace_back();
+    filled.emplace_back();
     for (int replica = 0; replica < setup.replicas; ++replica) {
       Result<Case> base = case_of(step, replica);
       if (!base.ok()) return base.error();
@@ -103,19 +94,23 @@ Result<TrainingRun> prepare_training(const TrainingSetup& setup, std::string tex
       for (int m = 0; m < base->program.microbatches(); ++m) {
         lengths.push_back(data->lengths(step, replica, m));
       }
-      Result<std::unique_ptr<const PreparedCase>> prepared =
-          PreparedCase::create(cases->fill(std::move(*base), lengths, setup.paced));
-      if (!prepared.ok()) return prepared.error();
-      run.arrangements.back().push_back((*prepared)->arrangement());
-      plan->worlds.back().push_back(prepared->get());
-      plan->owned.push_back(std::move(*prepared));
+      filled.back().push_back(cases->fill(std::move(*base), lengths, setup.paced));
     }
   }
-  if (tune) tune(*plan);
+  Result<PreparedRun> prepared = prepare_run(std::move(filled));
+  if (!prepared.ok()) return prepared.error();
+  TrainingRun run;
+  run.prepared = std::move(*prepared);
+  const RunPlan& plan = run.plan();
+  for (int step = 0; step < setup.steps; ++step) {
+    run.arrangements.emplace_back();
+    for (int replica = 0; replica < setup.replicas; ++replica) {
+      run.arrangements.back().push_back(plan.world(step, replica).arrangement());
+    }
+  }
   run.training = std::make_shared<const CpuTraining>(
-      CpuTraining{spec, std::move(*data), plan->grid, setup.steps, setup.paced});
-  run.plan = std::move(plan);
-  run.sink = std::make_shared<TrainingSink>(run.plan, run.training);
+      CpuTraining{spec, std::move(*data), plan.grid, setup.steps, setup.paced});
+  run.sink = std::make_shared<TrainingSink>(run.prepared.plan, run.training);
   return run;
 }
 

@@ -2,7 +2,7 @@
 // of a run with cpu devices, and from what the run tells to losses and weights.
 //
 //   Result<TrainingRun> run = prepare_training(setup, text, case_of);
-//   RunOutcome outcome = run_on_threads(run->plan, run->devices(), run->sink, ...);
+//   Result<RunOutcome> outcome = job.run(run->prepared, run->devices(), run->sink);
 //   run->sink->result();                      // losses and weights
 //   train_serially(run->training->spec, ...)  // what they have to be
 //
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "executor/cpu_device.h"
-#include "executor/plan.h"
+#include "executor/run_setup.h"
 #include "executor/threads_run.h"
 
 namespace rrfp {
@@ -56,13 +56,14 @@ class TrainingSink final : public IterationSink {
 };
 
 struct TrainingRun {
-  std::shared_ptr<const RunPlan> plan;
+  PreparedRun prepared;
   std::shared_ptr<const CpuTraining> training;
   std::shared_ptr<TrainingSink> sink;
   /// As the plan arranges its microbatches: for train_serially.
   Arrangements arrangements;
 
-  const Program& program() const { return plan->world(0, 0).program(); }
+  const RunPlan& plan() const { return *prepared.plan; }
+  const Program& program() const { return plan().world(0, 0).program(); }
   /// For the threads of this process. The devices of several lanes share what
   /// they need to sum.
   DeviceMaker devices() const;
@@ -71,11 +72,9 @@ struct TrainingRun {
 /// The pipeline of one step and replica; all have the same program.
 using CaseOf = std::function<Result<Case>(int step, int replica)>;
 
-/// `tune`: changes the plan before it is shared (end of iterations, records,
-/// faults); may be empty. The error says what cannot be run or trained.
+/// The error says what cannot be run or trained.
 Result<TrainingRun> prepare_training(const TrainingSetup& setup, std::string text,
-                                     const CaseOf& case_of,
-                                     const std::function<void(RunPlan&)>& tune = {});
+                                     const CaseOf& case_of);
 
 /// A number for all weights: equal weights have equal digests.
 std::uint64_t digest(const std::map<std::string, Matrix>& weights);

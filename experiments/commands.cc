@@ -21,6 +21,7 @@ extern const Command kImportCommand;
 extern const Command kReplayCommand;
 extern const Command kInitCommand;
 extern const Command kRunCommand;
+extern const Command kTrainCommand;
 extern const Command kValidateCommand;
 extern const Command kCalibrateCommand;
 extern const Command kReplayLogCommand;
@@ -28,9 +29,9 @@ extern const Command kReplayLogCommand;
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand,
-    &kImportCommand,   &kReplayCommand,    &kInitCommand,      &kRunCommand,
-    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
+    &kSimulateCommand, &kSweepCommand,    &kScheduleCommand,  &kInfoCommand,
+    &kImportCommand,   &kReplayCommand,   &kInitCommand,      &kRunCommand,
+    &kTrainCommand,    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
 };
 
 std::string overview() {

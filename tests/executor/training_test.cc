@@ -75,7 +75,7 @@ Trained train(const TrainingSetup& setup, const CaseOf& cases) {
   EXPECT_TRUE(run.ok()) << run.error().message;
   if (!run.ok()) return trained;
   trained.outcome =
-      run_on_threads(run->plan, run->devices(), run->sink, default_tuning(run->plan->grid.size()),
+      run_on_threads(run->prepared.plan, run->devices(), run->sink, default_tuning(run->plan().grid.size()),
                      std::make_shared<std::atomic<bool>>(false));
   trained.pipelined = run->sink->result();
   trained.arrangements = run->arrangements;
@@ -318,7 +318,7 @@ TEST(Training, LossGoesDown) {
     return case_of({2, 4, true});
   });
   ASSERT_TRUE(run.ok()) << run.error().message;
-  const RunOutcome outcome = run_on_threads(run->plan, run->devices(), run->sink, default_tuning(2),
+  const RunOutcome outcome = run_on_threads(run->prepared.plan, run->devices(), run->sink, default_tuning(2),
                                             std::make_shared<std::atomic<bool>>(false));
   ASSERT_EQ(outcome.end, RunEnd::kCompleted) << outcome.why;
   const std::vector<Real>& loss = run->sink->result().loss;
@@ -337,7 +337,7 @@ TEST(Training, ALossThatIsNoNumberStopsTheRunAndNamesTheStep) {
     });
     ASSERT_TRUE(run.ok()) << run.error().message;
     const RunOutcome outcome =
-        run_on_threads(run->plan, run->devices(), run->sink, default_tuning(ranks),
+        run_on_threads(run->prepared.plan, run->devices(), run->sink, default_tuning(ranks),
                        std::make_shared<std::atomic<bool>>(false));
     EXPECT_EQ(outcome.end, RunEnd::kFault);
     EXPECT_NE(outcome.why.find("step 1: the loss of microbatch "), std::string::npos)

@@ -1,0 +1,237 @@
+// rrfp train: trains a small transformer on a text, in the pipeline of a case
+// or a scenario.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <ostream>
+
+#include "executor/capture.h"
+#include "executor/training_run.h"
+#include "experiments/command.h"
+#include "experiments/run_input.h"
+#include "experiments/version.h"
+#include "traces/json_writer.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::array kOptions = {
+    OptionRow{"text", "FILE", "what to learn: any file; its bytes are the tokens"},
+    OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
+    OptionRow{"steps", "N", "of the optimizer (default 20)"},
+    OptionRow{"width", "N", "numbers per position (default 32)"},
+    OptionRow{"heads", "N", "of attention (default 4)"},
+    OptionRow{"mlp-width", "N", "hidden numbers of an MLP (default 64)"},
+    OptionRow{"blocks", "N", "of the model, shared out over the stages (default: one each)"},
+    OptionRow{"shortest", "N", "positions of the shortest sequence (default: the longest)"},
+    OptionRow{"longest", "N", "positions of the longest sequence (default 64)"},
+    OptionRow{"learning-rate", "X", "of the optimizer (default 0.1)"},
+    OptionRow{"momentum", "X", "of the optimizer (default 0.9)"},
+    OptionRow{"seed", "N", "of weights and samples (default 1)"},
+    OptionRow{"paced", "", "a task takes at least as long as FILE says"},
+    OptionRow{"check", "", "train serially as well, and compare losses and weights"},
+    kTransportRow,
+    OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
+    OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
+    kPatienceRow,
+    OptionRow{"json", "", "print losses and digest as JSON"},
+    kFileLimitRow,
+};
+
+struct IntegerField {
+  const char* option;
+  int* to;
+  int least;
+};
+
+Result<TrainingSetup> read_setup(const Options& options, const Program& program) {
+  TrainingSetup setup;
+  setup.steps = 20;
+  setup.spec.model.blocks = program.stages();
+  setup.spec.data.shortest = 0;
+  const IntegerField fields[] = {
+      {"steps", &setup.steps, 1},
+      {"width", &setup.spec.model.width, 1},
+      {"heads", &setup.spec.model.heads, 1},
+      {"mlp-width", &setup.spec.model.mlp_width, 1},
+      {"blocks", &setup.spec.model.blocks, 1},
+      {"shortest", &setup.spec.data.shortest, 1},
+      {"longest", &setup.spec.data.longest, 1},
+  };
+  for (const IntegerField& field : fields) {
+    const Result<std::optional<std::int64_t>> value =
+        options.integer(field.option, field.least, kMostIterations);
+    if (!value.ok()) return value.error();
+    if (*value) *field.to = static_cast<int>(**value);
+  }
+  if (setup.spec.data.shortest == 0) setup.spec.data.shortest = setup.spec.data.longest;
+  OptimizerSpec& optimizer = setup.spec.optimizer;
+  const Result<double> rate = options.number_or("learning-rate", optimizer.learning_rate, 0);
+  if (!rate.ok()) return rate.error();
+  const Result<double> momentum = options.number_or("momentum", optimizer.momentum, 0);
+  if (!momentum.ok()) return momentum.error();
+  optimizer = {*rate, *momentum};
+  const Result<std::int64_t> seed = options.integer_or("seed", 1);
+  if (!seed.ok()) return seed.error();
+  setup.spec.model.seed = setup.spec.data.seed = static_cast<std::uint64_t>(*seed);
+  setup.paced = options.flag("paced");
+  return setup;
+}
+
+Result<TrainingRun> prepare(const Options& options, const RunInput& input, int policy) {
+  const std::optional<std::string> path = options.text("text");
+  if (!path) return Error{"--text FILE is missing: what to learn"};
+  Result<std::string> text = read_text(*path);
+  if (!text.ok()) return text.error();
+  const CaseOf case_of = [&](int step, int replica) -> Result<Case> {
+    if (input.single) return *input.single;
+    return input.scenario->resolve(policy, step, replica);
+  };
+  const Result<Case> first = case_of(0, 0);
+  if (!first.ok()) return first.error();
+  Result<TrainingSetup> setup = read_setup(options, first->program);
+  if (!setup.ok()) return setup.error();
+  if (input.scenario) setup->replicas = input.scenario->scenario().data_parallel.replicas;
+  Result<TrainingRun> run = prepare_training(*setup, std::move(*text), case_of);
+  if (!run.ok()) return Error{input.name + ": " + run.error().message};
+  RunPlan& plan = *run->prepared.plan;
+  if (input.scenario && setup->paced) plan.end = end_of(*input.scenario);
+  plan.core.record = options.text("decisions").has_value();
+  if (Result<void> tuned = tune(options, plan); !tuned.ok()) return tuned.error();
+  return run;
+}
+
+std::string hexadecimal(std::uint64_t number) {
+  char text[19];
+  std::snprintf(text, sizeof(text), "0x%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string decimal(Real number) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.6f", number);
+  return text;
+}
+
+std::string as_json(const Training& trained, const std::string& policy) {
+  JsonArray losses;
+  for (const Real loss : trained.loss) losses.push_back(JsonValue(loss));
+  JsonValue json{JsonObject{}};
+  json.add("policy", JsonValue(policy));
+  json.add("loss", JsonValue(std::move(losses)));
+  json.add("weights", JsonValue(hexadecimal(digest(trained.weights))));
+  return to_text(json, JsonLayout::kReadable) + "\n";
+}
+
+std::string as_text(const Training& trained) {
+  std::string text;
+  const std::size_t steps = trained.loss.size();
+  // Some twenty lines of however many.
+  const std::size_t every = std::max<std::size_t>(1, (steps + 19) / 20);
+  for (std::size_t step = 0; step < steps; ++step) {
+    if (step % every != 0 && step + 1 != steps) continue;
+    text += "step " + std::to_string(step) + "  loss " + decimal(trained.loss[step]) + "\n";
+  }
+  if (!trained.weights.empty()) text += "weights " + hexadecimal(digest(trained.weights)) + "\n";
+  return text;
+}
+
+// Bit for bit where weight gradients are summed in order, else by how much.
+Result<bool> check_against_serial(const TrainingRun& run, Terminal& terminal) {
+  const Training& trained = run.sink->result();
+  const Result<Training> serial =
+      train_serially(run.training->spec, run.training->data, run.program(), run.arrangements);
+  if (!serial.ok()) return serial.error();
+  Real largest = 0;
+  for (const auto& [name, matrix] : serial->weights) {
+    largest = std::max(largest, (matrix - trained.weights.at(name)).cwiseAbs().maxCoeff());
+  }
+  if (digest(serial->weights) == digest(trained.weights) && serial->loss == trained.loss) {
+    terminal.err << "losses and weights equal those of a serial run, bit for bit\n";
+    return true;
+  }
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.3g", largest);
+  terminal.err << "weights differ from those of a serial run, by " << text << " at most\n";
+  return !run.program().ordered_accumulation() && largest < 1e-6;
+}
+
+Result<int> policy_of(const Options& options, const RunInput& input) {
+  const std::optional<std::string> name = options.text("policy");
+  if (!name) return 0;
+  std::vector<std::string> names;
+  for (int policy = 0; policy < input.policies(); ++policy) {
+    names.push_back(input.policy_name(policy));
+    if (names.back() == *name) return policy;
+  }
+  const std::vector<std::string_view> words(names.begin(), names.end());
+  return not_one_of("--policy", *name, words);
+}
+
+Result<ExitStatus> report(const Options& options, const TrainingRun& run, Capture& capture,
+                          const std::string& policy, Terminal& terminal) {
+  if (Result<void> finished = capture.finish(); !finished.ok()) return finished.error();
+  const Training& trained = run.sink->result();
+  if (!trained.loss.empty()) {
+    terminal.out << (options.flag("json") ? as_json(trained, policy) : as_text(trained));
+  }
+  if (!options.flag("check") || trained.weights.empty()) return ExitStatus::kDone;
+  const Result<bool> equal = check_against_serial(run, terminal);
+  if (!equal.ok()) return equal.error();
+  return *equal ? ExitStatus::kDone : ExitStatus::kFailed;
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  const Result<RunInput> input = read_run_input(options);
+  if (!input.ok()) return input.error();
+  const Result<int> policy = policy_of(options, *input);
+  if (!policy.ok()) return policy.error();
+  Result<TrainingRun> training = prepare(options, *input, *policy);
+  if (!training.ok()) return training.error();
+  const Result<TransportKind> kind = transport_of(options);
+  if (!kind.ok()) return kind.error();
+  Result<Job> job = Job::open(*kind);
+  if (!job.ok()) return job.error();
+  CaptureFiles files;
+  files.trace = options.text_or("trace", "");
+  files.decisions = options.text_or("decisions", "");
+  files.name = input->policy_name(*policy);
+  files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
+  auto capture = std::make_shared<Capture>(training->prepared.plan, files);
+  training->sink->set_next(capture);
+  const Result<RunOutcome> outcome =
+      job->run(training->prepared, training->devices(), training->sink);
+  if (!outcome.ok()) return outcome.error();
+  ExitStatus status = ExitStatus::kDone;
+  if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "train", terminal);
+  if (job->speaks()) {
+    const Result<ExitStatus> told = report(options, *training, *capture, files.name, terminal);
+    if (!told.ok()) terminal.err << "rrfp train: " << told.error().message << "\n";
+    if (status == ExitStatus::kDone) status = told.ok() ? *told : ExitStatus::kWrong;
+  }
+  terminal.out << std::flush;
+  if (outcome->left_behind) std::_Exit(static_cast<int>(status));
+  job->close(*outcome, static_cast<int>(status));
+  return status;
+}
+
+}  // namespace
+
+extern const Command kTrainCommand;
+const Command kTrainCommand = {
+    "train",
+    "trains a small transformer on a text, in the pipeline of a case or a scenario",
+    "FILE",
+    "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1); stages, policy and memory in\n"
+    "units of activations are taken from it. A root that is not the last one reads the bytes\n"
+    "before a sequence (an encoder). With ordered accumulation the weights after the last step\n"
+    "are those of a serial run, bit for bit, whatever the policy, the transport and the times.",
+    "rrfp train tests/cases/anticipating-zb.json --text README.md --steps 5 --check",
+    kOptions,
+    1,
+    run,
+};
+
+}  // namespace rrfp
