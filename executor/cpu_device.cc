@@ -8,15 +8,11 @@
 namespace rrfp {
 
 CpuDevice::CpuDevice(std::shared_ptr<const CpuTraining> training, const Place& place,
-                     std::shared_ptr<LaneGroup> lanes)
-    : training_(std::move(training)), place_(place), group_(std::move(lanes)) {
-  RRFP_CHECK((group_ != nullptr) == (training_->grid.lanes > 1));
-  if (group_) {
-    lanes_ = std::make_unique<GroupLaneSum>(*group_, place.lane);
-  } else {
-    lanes_ = std::make_unique<HeldLaneSum>();
-  }
-}
+                     std::shared_ptr<LaneExchange> exchange)
+    : training_(std::move(training)),
+      place_(place),
+      together_(std::move(exchange)),
+      lanes_(training_->grid.lanes == 1 ? static_cast<LaneSum&>(alone_) : together_) {}
 
 Result<void> CpuDevice::make_stages() {
   const Program& program = world_->program();
@@ -133,9 +129,8 @@ void CpuDevice::compute(TaskId task) {
   Result<void> ran = run(task);
   if (!ran.ok()) {
     failure_ = ran.error();
-  } else if (group_ && group_->failed()) {
-    failure_ = Error{to_string(world_->program().task(task)) +
-                     ": another lane did not come to its all-reduce"};
+  } else if (together_.failure()) {
+    failure_ = Error{to_string(world_->program().task(task)) + ": " + together_.failure()->message};
   }
 }
 
@@ -164,7 +159,7 @@ Result<void> CpuDevice::run_forward(Stage& of, int microbatch) {
   const Sample& sample = samples_[static_cast<std::size_t>(microbatch)];
   Stage::Stash& kept = stash(number, microbatch);
   Result<Matrix> output =
-      of.forward(sample, take_inputs(number, Kind::kForward, microbatch), *lanes_, kept);
+      of.forward(sample, take_inputs(number, Kind::kForward, microbatch), lanes_, kept);
   if (!output.ok()) return output.error();
   count_stashes();
   if (of.cut().last) {
@@ -187,7 +182,7 @@ Result<void> CpuDevice::run_backward(Stage& of, int microbatch) {
   const Sample& sample = samples_[static_cast<std::size_t>(microbatch)];
   Stage::Stash& kept = stash(number, microbatch);
   const Result<Matrix> gradient =
-      of.input_gradient(take_inputs(number, Kind::kBackward, microbatch), scale_, *lanes_, kept);
+      of.input_gradient(take_inputs(number, Kind::kBackward, microbatch), scale_, lanes_, kept);
   if (!gradient.ok()) return gradient.error();
   count_stashes();
   const std::span<const int> predecessors = program.predecessors(number);

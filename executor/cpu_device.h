@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "executor/device.h"
+#include "executor/exchange_lane_sum.h"
 #include "executor/grid.h"
-#include "executor/lane_group.h"
 #include "executor/model_stage.h"
 #include "executor/training_serial.h"
 
@@ -42,9 +42,9 @@ struct CpuTraining {
 
 class CpuDevice final : public Device {
  public:
-  /// `lanes`: null with one lane.
+  /// `exchange`: of the rank's lanes; not used with one lane.
   CpuDevice(std::shared_ptr<const CpuTraining> training, const Place& place,
-            std::shared_ptr<LaneGroup> lanes);
+            std::shared_ptr<LaneExchange> exchange);
 
   Result<void> begin(const PreparedCase& world, int iteration) override;
   Result<void> take_input(TaskId task, int producer, Payload payload) override;
@@ -86,8 +86,9 @@ class CpuDevice final : public Device {
 
   const std::shared_ptr<const CpuTraining> training_;
   const Place place_;
-  const std::shared_ptr<LaneGroup> group_;
-  std::unique_ptr<LaneSum> lanes_;
+  HeldLaneSum alone_;
+  ExchangeLaneSum together_;
+  LaneSum& lanes_;                            // one of the two
   std::vector<std::optional<Stage>> stages_;  // by stage; those of this rank
   std::vector<StageCut> cuts_;
 

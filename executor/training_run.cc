@@ -57,18 +57,9 @@ Result<void> TrainingSink::on_iteration(IterationRecord record) {
   return next_ ? next_->on_iteration(std::move(record)) : Result<void>{};
 }
 
-DeviceMaker TrainingRun::devices() const {
-  const Grid grid = plan().grid;
-  auto groups = std::make_shared<std::vector<std::shared_ptr<LaneGroup>>>();
-  for (int i = 0; grid.lanes > 1 && i < grid.replicas * grid.ranks; ++i) {
-    groups->push_back(std::make_shared<LaneGroup>(grid.lanes, plan().tuning.patience_ns));
-  }
-  return [groups, grid, shared = training](const Place& place) -> std::unique_ptr<Device> {
-    std::shared_ptr<LaneGroup> group;
-    if (grid.lanes > 1) {
-      group = (*groups)[static_cast<std::size_t>(place.replica * grid.ranks + place.rank)];
-    }
-    return std::make_unique<CpuDevice>(shared, place, std::move(group));
+DeviceMaker TrainingRun::devices(const ExchangeOf& exchange_of) const {
+  return [exchange_of, shared = training](const Place& place) {
+    return std::make_unique<CpuDevice>(shared, place, exchange_of(place));
   };
 }
 

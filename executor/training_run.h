@@ -2,7 +2,7 @@
 // of a run with cpu devices, and from what the run tells to losses and weights.
 //
 //   Result<TrainingRun> run = prepare_training(setup, text, case_of);
-//   Result<RunOutcome> outcome = job.run(run->prepared, run->devices(), run->sink);
+//   Result<RunOutcome> outcome = job.run(run->prepared, run->devices(exchange_of), run->sink);
 //   run->sink->result();                      // losses and weights
 //   train_serially(run->training->spec, ...)  // what they have to be
 //
@@ -55,6 +55,9 @@ class TrainingSink final : public IterationSink {
   Training result_;
 };
 
+/// The collective of a place's lanes, see Job::lane_exchange.
+using ExchangeOf = std::function<std::shared_ptr<LaneExchange>(const Place& place)>;
+
 struct TrainingRun {
   PreparedRun prepared;
   std::shared_ptr<const CpuTraining> training;
@@ -64,9 +67,7 @@ struct TrainingRun {
 
   const RunPlan& plan() const { return *prepared.plan; }
   const Program& program() const { return plan().world(0, 0).program(); }
-  /// For the threads of this process. The devices of several lanes share what
-  /// they need to sum.
-  DeviceMaker devices() const;
+  DeviceMaker devices(const ExchangeOf& exchange_of) const;
 };
 
 /// The pipeline of one step and replica; all have the same program.

@@ -9,6 +9,7 @@
 #include "executor/capture.h"
 #include "executor/training_run.h"
 #include "experiments/command.h"
+#include "experiments/input_file.h"
 #include "experiments/run_input.h"
 #include "experiments/version.h"
 #include "traces/json_writer.h"
@@ -117,7 +118,7 @@ std::string decimal(Real number) {
 
 std::string as_json(const Training& trained, const std::string& policy) {
   JsonArray losses;
-  for (const Real loss : trained.loss) losses.push_back(JsonValue(loss));
+  for (const Real loss : trained.loss) losses.push_back(JsonValue(Decimal{decimal(loss)}));
   JsonValue json{JsonObject{}};
   json.add("policy", JsonValue(policy));
   json.add("loss", JsonValue(std::move(losses)));
@@ -201,8 +202,12 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
   auto capture = std::make_shared<Capture>(training->prepared.plan, files);
   training->sink->set_next(capture);
+  const RunPlan& plan = training->plan();
+  const ExchangeOf exchange_of = [&](const Place& place) {
+    return job->lane_exchange(plan.grid, place, plan.tuning.patience_ns);
+  };
   const Result<RunOutcome> outcome =
-      job->run(training->prepared, training->devices(), training->sink);
+      job->run(training->prepared, training->devices(exchange_of), training->sink);
   if (!outcome.ok()) return outcome.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "train", terminal);

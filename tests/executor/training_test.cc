@@ -62,6 +62,18 @@ Case case_of(const Shape& shape) {
   return made;
 }
 
+DeviceMaker thread_devices(const TrainingRun& run) {
+  const Grid grid = run.plan().grid;
+  std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups;
+  for (int rank = 0; rank < grid.replicas * grid.ranks; ++rank) {
+    groups[rank] = std::make_shared<ThreadsLaneGroup>(grid.lanes, 2'000'000'000);
+  }
+  return run.devices([grid, groups](const Place& place) {
+    return std::make_shared<ThreadsLaneExchange>(groups.at(place.replica * grid.ranks + place.rank),
+                                                 place.lane);
+  });
+}
+
 struct Trained {
   Training pipelined;
   Training serial;
@@ -74,9 +86,9 @@ Trained train(const TrainingSetup& setup, const CaseOf& cases) {
   Result<TrainingRun> run = prepare_training(setup, small_text(), cases);
   EXPECT_TRUE(run.ok()) << run.error().message;
   if (!run.ok()) return trained;
-  trained.outcome =
-      run_on_threads(run->prepared.plan, run->devices(), run->sink, default_tuning(run->plan().grid.size()),
-                     std::make_shared<std::atomic<bool>>(false));
+  trained.outcome = run_on_threads(run->prepared.plan, thread_devices(*run), run->sink,
+                                   default_tuning(run->plan().grid.size()),
+                                   std::make_shared<std::atomic<bool>>(false));
   trained.pipelined = run->sink->result();
   trained.arrangements = run->arrangements;
   const CpuTraining& of = *run->training;
@@ -318,8 +330,9 @@ TEST(Training, LossGoesDown) {
     return case_of({2, 4, true});
   });
   ASSERT_TRUE(run.ok()) << run.error().message;
-  const RunOutcome outcome = run_on_threads(run->prepared.plan, run->devices(), run->sink, default_tuning(2),
-                                            std::make_shared<std::atomic<bool>>(false));
+  const RunOutcome outcome =
+      run_on_threads(run->prepared.plan, thread_devices(*run), run->sink, default_tuning(2),
+                     std::make_shared<std::atomic<bool>>(false));
   ASSERT_EQ(outcome.end, RunEnd::kCompleted) << outcome.why;
   const std::vector<Real>& loss = run->sink->result().loss;
   ASSERT_EQ(loss.size(), 60U);
@@ -337,7 +350,7 @@ TEST(Training, ALossThatIsNoNumberStopsTheRunAndNamesTheStep) {
     });
     ASSERT_TRUE(run.ok()) << run.error().message;
     const RunOutcome outcome =
-        run_on_threads(run->prepared.plan, run->devices(), run->sink, default_tuning(ranks),
+        run_on_threads(run->prepared.plan, thread_devices(*run), run->sink, default_tuning(ranks),
                        std::make_shared<std::atomic<bool>>(false));
     EXPECT_EQ(outcome.end, RunEnd::kFault);
     EXPECT_NE(outcome.why.find("step 1: the loss of microbatch "), std::string::npos)
@@ -392,30 +405,32 @@ TEST(Training, TextsThatAreTooShortAreRefused) {
   EXPECT_EQ(text.error().message, "/nowhere/text: cannot be read: No such file or directory");
 }
 
-TEST(LaneGroup, SumsInTheOrderOfLanesOnEveryLane) {
+TEST(ExchangeLaneSum, SumsInTheOrderOfLanesOnEveryLane) {
   // (1 + 1e16) - 1e16 is 0 in double precision; from the other end it is 1.
   const Real parts[] = {1, 1e16, -1e16};
-  LaneGroup group(3, 1'000'000'000);
+  auto group = std::make_shared<ThreadsLaneGroup>(3, 1'000'000'000);
   std::vector<Real> sums(3);
   std::vector<std::thread> threads;
   for (int lane = 2; lane >= 0; --lane) {
     threads.emplace_back([&, lane] {
+      ExchangeLaneSum lanes(std::make_shared<ThreadsLaneExchange>(group, lane));
       for (int i = 0; i < 100; ++i) {
-        const Matrix sum = group.sum(lane, Matrix::Constant(1, 1, parts[lane]));
-        sums[static_cast<std::size_t>(lane)] += sum(0, 0);
+        sums[static_cast<std::size_t>(lane)] +=
+            lanes.sum({Matrix::Constant(1, 1, parts[lane])})(0, 0);
       }
+      EXPECT_FALSE(lanes.failure());
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(sums, (std::vector<Real>{0, 0, 0}));
-  EXPECT_FALSE(group.failed());
 }
 
-TEST(LaneGroup, ALaneThatWaitsInVainGivesUp) {
-  LaneGroup group(2, 20'000'000);
-  static_cast<void>(group.sum(0, Matrix::Ones(1, 1)));
-  EXPECT_TRUE(group.failed());
-  static_cast<void>(group.sum(1, Matrix::Ones(1, 1)));  // returns at once
+TEST(ExchangeLaneSum, ALaneThatWaitsInVainGivesUp) {
+  auto group = std::make_shared<ThreadsLaneGroup>(2, 20'000'000);
+  ExchangeLaneSum lanes(std::make_shared<ThreadsLaneExchange>(group, 0));
+  static_cast<void>(lanes.sum({Matrix::Ones(1, 1)}));
+  EXPECT_TRUE(lanes.failure());
+  static_cast<void>(lanes.sum({Matrix::Ones(1, 1)}));  // returns at once
 }
 
 }  // namespace
