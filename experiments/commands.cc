@@ -19,6 +19,7 @@ extern const Command kScheduleCommand;
 extern const Command kInfoCommand;
 extern const Command kImportCommand;
 extern const Command kReplayCommand;
+extern const Command kExportCommand;
 extern const Command kInitCommand;
 extern const Command kRunCommand;
 extern const Command kTrainCommand;
@@ -29,9 +30,9 @@ extern const Command kReplayLogCommand;
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand, &kSweepCommand,    &kScheduleCommand,  &kInfoCommand,
-    &kImportCommand,   &kReplayCommand,   &kInitCommand,      &kRunCommand,
-    &kTrainCommand,    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
+    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand, &kImportCommand,
+    &kReplayCommand,   &kExportCommand,    &kInitCommand,      &kRunCommand,  &kTrainCommand,
+    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
 };
 
 std::string overview() {

@@ -255,6 +255,9 @@ TEST_F(NativeTraceTest, MemoryDoesNotGrowWithTheFile) {
   int count = 0;
   while (*reader->next(&record)) ++count;
   EXPECT_EQ(count, 400000);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps what was freed, so the process grows whatever the reader does";
+#endif
   EXPECT_LT(peak_kib() - before_kib, 8 << 10);
 }
 
