@@ -284,7 +284,8 @@ std::string describe_causes(const WhatIf& what_if) {
   return "where the time of each rank went, in the recorded order" +
          (what_if.recorded_as.empty() ? "" : " (" + what_if.recorded_as + ")") + ":\n" +
          table.text() +
-         "around the pipeline: collectives, optimizer, and replicas that are not done yet\n";
+         "around the pipeline: collectives, optimizer, and replicas that are not done yet\n" +
+         describe_dropped(what_if.dropped, "iteration");
 }
 
 std::string describe_what_if(const ReplayReport& report) {
@@ -332,7 +333,7 @@ std::string describe_what_if(const ReplayReport& report) {
     text +=
         "assumed, not recorded: W is " + fixed(*report.options.split_fraction, 2) + " of each B\n";
   }
-  return text + describe_dropped(what_if.dropped, "iteration");
+  return text;
 }
 
 JsonValue replay_to_json(const ReplayReport& report) {

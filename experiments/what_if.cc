@@ -126,7 +126,16 @@ class WhatIfRun {
       result_.rows[i].error = ran.error().message;
     }
     BalanceBound bound;
-    for (const Case& made : cases) bound.add(made);
+    for (const Case& made : cases) {
+      // The bound holds for every row: where some split their backwards, so does it.
+      if (!splits() || made.program.split_backward()) {
+        bound.add(made);
+        continue;
+      }
+      const Result<Case> parted = split(made, *options_.split_fraction);
+      if (!parted.ok()) return parted.error();
+      bound.add(*parted);
+    }
     const auto of_all_ns = [&](const std::vector<std::int64_t>& of_one_ns) {
       std::vector<std::int64_t> ends_ns;
       for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -137,6 +146,11 @@ class WhatIfRun {
     result_.bound_ns.push_back(of_all_ns(bound.end_ns()));
     result_.work_bound_ns.push_back(of_all_ns(bound.work_ns()));
     return {};
+  }
+
+  bool splits() const {
+    return std::any_of(result_.rows.begin(), result_.rows.end(),
+                       [](const WhatIfRow& row) { return row.split_assumed; });
   }
 
   /// Memory in activations and messages, one a piece.
