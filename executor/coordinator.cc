@@ -98,7 +98,7 @@ void Coordinator::ping(int endpoint, std::int64_t local_now_ns) {
   Peer& peer = peers_[static_cast<std::size_t>(endpoint)];
   peer.pings = 0;
   peer.best_trip_ns = kNever;
-  peer.ping_ns = local_now_ns;
+  peer.first_ping_ns = peer.ping_ns = local_now_ns;
   outbox_.emplace_back(letter_to(endpoint, Tag::kPing), Payload());
 }
 
@@ -113,7 +113,8 @@ void Coordinator::on_pong(int endpoint, const Letter& letter, std::int64_t local
     peer.offset_ns = peer.ping_ns + trip_ns / 2 - letter.time_ns;
     peer.error_ns = (trip_ns + 1) / 2;
   }
-  if (++peer.pings < kPings) {
+  const bool slow = local_now_ns - peer.first_ping_ns > kMostPingNs;
+  if (++peer.pings < (slow ? kLeastPings : kPings)) {
     peer.ping_ns = local_now_ns;
     outbox_.emplace_back(letter_to(endpoint, Tag::kPing), Payload());
     return;

@@ -58,11 +58,15 @@ class Coordinator {
     TaskId next_task = kNoTask;
     std::int64_t offset_ns = 0;  // clock of endpoint 0 less its clock
     std::int64_t error_ns = 0;
+    std::int64_t first_ping_ns = 0;
     std::int64_t ping_ns = 0;
     int pings = 0;
     std::int64_t best_trip_ns = kNever;
   };
   static constexpr int kPings = 64;
+  // On a busy machine pings take milliseconds: then fewer have to do.
+  static constexpr int kLeastPings = 8;
+  static constexpr std::int64_t kMostPingNs = 20'000'000;
 
   void prepare();
   void measure(std::int64_t local_now_ns);
