@@ -36,8 +36,27 @@ Result<void> check_predecessors(const ProgramSpec& spec, std::size_t stage) {
   return {};
 }
 
+// There and back along every edge, for every microbatch.
+Result<void> check_messages(const ProgramSpec& spec) {
+  std::size_t edges = 0;
+  for (const StageSpec& stage : spec.stages) edges += 2 * stage.predecessors.size();
+  if (edges > kMostEdges) {
+    return Error{"the stages have " + std::to_string(edges / 2) + " predecessors; at most " +
+                 std::to_string(kMostEdges / 2)};
+  }
+  const std::int64_t messages = static_cast<std::int64_t>(edges) * spec.microbatches;
+  if (messages > kMostMessages) {
+    return Error{"predecessors times microbatches is too large: " + std::to_string(messages / 2) +
+                 "; at most " + std::to_string(kMostMessages / 2)};
+  }
+  return {};
+}
+
 Result<void> check_spec(const ProgramSpec& spec) {
-  if (spec.ranks < 1) return Error{"ranks is " + std::to_string(spec.ranks) + "; at least 1"};
+  if (spec.ranks < 1 || spec.ranks > kMostRanks) {
+    return Error{"ranks is " + std::to_string(spec.ranks) + "; at least 1, at most " +
+                 std::to_string(kMostRanks)};
+  }
   if (spec.microbatches < 1) {
     return Error{"microbatches is " + std::to_string(spec.microbatches) + "; at least 1"};
   }
@@ -68,7 +87,7 @@ Result<void> check_spec(const ProgramSpec& spec) {
                    " tasks; at most " + std::to_string(PositionSet::kMostPositions)};
     }
   }
-  return {};
+  return check_messages(spec);
 }
 
 }  // namespace
@@ -94,6 +113,7 @@ Program::Program(ProgramSpec spec) : spec_(std::move(spec)) {
     }
   }
   for (int from = 0; from < stages(); ++from) {
+    first_edge_.push_back(static_cast<std::ptrdiff_t>(edges_.size() / 2));
     for (const int to : successors(from)) {
       edges_.push_back({from, to, Kind::kForward, rank_of(from), rank_of(to), true});
       edges_.push_back({to, from, Kind::kBackward, rank_of(to), rank_of(from),
@@ -197,11 +217,18 @@ int Program::dependencies(TaskId id) const {
 }
 
 EdgeId Program::find_edge(Kind kind, int from, int to) const {
-  for (std::size_t id = 0; id < edges_.size(); ++id) {
-    const Edge& edge = edges_[id];
-    if (edge.kind == kind && edge.from == from && edge.to == to) return static_cast<EdgeId>(id);
-  }
-  return -1;
+  if (from < 0 || from >= stages()) return -1;
+  // An edge and its way back have neighbouring numbers, the activation's first.
+  const bool forward = kind == Kind::kForward;
+  if (kind != Kind::kBackward && !forward) return -1;
+  const int low = forward ? from : to;
+  const int high = forward ? to : from;
+  if (low < 0 || low >= stages()) return -1;
+  const std::span<const int> after = successors(low);
+  const auto found = std::lower_bound(after.begin(), after.end(), high);
+  if (found == after.end() || *found != high) return -1;
+  const auto pair = first_edge_[static_cast<std::size_t>(low)] + (found - after.begin());
+  return static_cast<EdgeId>(2 * pair + (forward ? 0 : 1));
 }
 
 }  // namespace rrfp

@@ -11,6 +11,7 @@
 // Thread safety: immutable after create(); share freely.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -44,6 +45,11 @@ struct ProgramSpec {
 
 /// So that counts of dependencies and of stages on a rank fit 15 bits.
 inline constexpr std::size_t kMostStages = 10'000;
+/// So that a table of all ordered pairs of ranks is small.
+inline constexpr int kMostRanks = 4'096;
+/// So that a message, its microbatch and its lane have numbers of 31 bits.
+inline constexpr std::size_t kMostEdges = std::size_t{1} << 24;
+inline constexpr std::int64_t kMostMessages = std::int64_t{1} << 28;
 
 /// The three places a task of one stage and microbatch can take.
 enum class Slot : std::uint8_t { kForward = 0, kBackward = 1, kWeight = 2 };
@@ -145,7 +151,8 @@ class Program {
   Lists successors_;
   Lists stages_of_rank_;
   Lists edges_from_;
-  std::vector<Edge> edges_;
+  std::vector<Edge> edges_;                 // per edge of the graph: activation, gradient
+  std::vector<std::ptrdiff_t> first_edge_;  // [stage]: of its edges to successors
   std::vector<bool> fused_;
 };
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler_core/arrival_vote.h"
 #include "traces/case_file.h"
 #include "traces/case_words.h"
 #include "traces/json_cursor.h"
@@ -15,7 +16,6 @@ namespace rrfp {
 
 ProgramSpec read_pipeline(const JsonCursor& in) {
   in.only_keys({"ranks", "microbatches", "split_backward", "ordered_accumulation", "stages"});
-  constexpr int kMostRanks = 1 << 20;
   ProgramSpec spec;
   spec.ranks = in.at("ranks").small_integer(1, kMostRanks);
   spec.microbatches = in.at("microbatches").small_integer(1, std::numeric_limits<int>::max());
@@ -27,7 +27,6 @@ ProgramSpec read_pipeline(const JsonCursor& in) {
 
 namespace {
 
-constexpr int kMostLanes = 1 << 12;
 constexpr std::int64_t kMostLatencies = std::int64_t{1} << 27;
 
 // A table by TaskId from one table [stage][microbatch] per key.
@@ -57,7 +56,7 @@ std::vector<std::int64_t> read_tasks(const JsonCursor& in, const Program& progra
 TensorParallel read_tensor_parallel(const JsonCursor& in) {
   in.only_keys({"lanes", "coordination", "vote_ns", "announce_ns"});
   TensorParallel group;
-  group.lanes = static_cast<int>(in.integer_or("lanes", 1, {1, kMostLanes}));
+  group.lanes = static_cast<int>(in.integer_or("lanes", 1, {1, ArrivalVote::kMostLanes}));
   if (const auto word = in.find("coordination")) group.coordination = word->choice(kCoordinations);
   group.vote_ns = in.integer_or("vote_ns", 0);
   group.announce_ns = in.integer_or("announce_ns", 0);

@@ -92,15 +92,7 @@ JsonValue network_to_json(const Network& network, const Program& program) {
     out.add("expected_latency_ns", messages_to_json(network.expected_latency_ns, program));
   }
   if (!network.link_delays.empty()) {
-    JsonArray list;
-    for (const LinkDelay& delay : network.link_delays) {
-      JsonValue entry{JsonObject()};
-      entry.add("from", JsonValue(delay.from_rank));
-      entry.add("to", JsonValue(delay.to_rank));
-      entry.add("ns", JsonValue(delay.ns));
-      list.push_back(std::move(entry));
-    }
-    out.add("link_delay_ns", JsonValue(std::move(list)));
+    out.add("link_delay_ns", link_delays_to_json(network.link_delays, "ns"));
   }
   return out;
 }

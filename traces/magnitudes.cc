@@ -56,15 +56,14 @@ Wide sum(const std::vector<std::vector<std::int64_t>>& by_edge) {
   return total;
 }
 
-// Each announced input is waited for at most once. The product is bounded
-// before it is divided by 1000, too.
+// Each announced input is waited for at most once.
 Wide waits_ns(const Case& given, std::span<const std::int64_t> expected_ns, Wide messages) {
   if (!given.policy.anticipation) return 0;
   const Anticipation& anticipation = *given.policy.anticipation;
   // A fused B is as long as two tasks.
   const Wide product =
       2 * largest(expected_ns) * (Wide{anticipation.reach_permille} + anticipation.grace_permille);
-  return std::max(product, messages * (product / 1000 + 1));
+  return messages * (product / 1000 + 1);
 }
 
 }  // namespace

@@ -45,4 +45,16 @@ JsonValue stages_to_json(const std::vector<StageSpec>& stages) {
   return JsonValue(std::move(list));
 }
 
+JsonValue link_delays_to_json(const std::vector<LinkDelay>& delays, const std::string& time_key) {
+  JsonArray list;
+  for (const LinkDelay& delay : delays) {
+    JsonValue entry{JsonObject()};
+    entry.add("from", JsonValue(delay.from_rank));
+    entry.add("to", JsonValue(delay.to_rank));
+    entry.add(time_key, JsonValue(delay.ns));
+    list.push_back(std::move(entry));
+  }
+  return JsonValue(std::move(list));
+}
+
 }  // namespace rrfp

@@ -4,11 +4,19 @@
 #include <numeric>
 
 #include "scheduler_core/arrangement.h"
+#include "scheduler_core/arrival_vote.h"
+#include "scheduler_core/schedule_check.h"
+#include "traces/case_file.h"
 #include "traces/transfer.h"
 
 namespace rrfp {
 
 namespace {
+
+__extension__ using Wide = __int128;
+
+// Of decided tasks, over all ranks.
+constexpr std::int64_t kMostPlaces = std::int64_t{1} << 26;
 
 // Moves the microbatches of an array whose rows have one entry each.
 void permute_rows(std::vector<std::int64_t>& values, const std::vector<int>& given) {
@@ -20,6 +28,17 @@ void permute_rows(std::vector<std::int64_t>& values, const std::vector<int>& giv
     }
     std::copy(row.begin(), row.end(), values.begin() + static_cast<std::ptrdiff_t>(first));
   }
+}
+
+// The mean of each row of `width` values, rounded down.
+std::vector<std::int64_t> row_means(const std::vector<std::int64_t>& values, int width) {
+  std::vector<std::int64_t> means;
+  for (std::size_t first = 0; first < values.size(); first += static_cast<std::size_t>(width)) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
+    means.push_back(
+        static_cast<std::int64_t>(std::accumulate(begin, begin + width, Wide{0}) / width));
+  }
+  return means;
 }
 
 }  // namespace
@@ -42,7 +61,39 @@ std::pair<Case, std::vector<int>> arranged(const Case& input) {
   return {std::move(moved), std::move(given)};
 }
 
+namespace {
+
+// What a reader of files checks, for cases that come from elsewhere.
+Result<void> check_limits(const Case& input) {
+  const int lanes = input.tensor_parallel.lanes;
+  if (lanes < 1 || lanes > ArrivalVote::kMostLanes) {
+    return Error{"tensor_parallel lanes is " + std::to_string(lanes) + "; 1 to " +
+                 std::to_string(ArrivalVote::kMostLanes)};
+  }
+  if (input.queue_depth < 1) {
+    return Error{"queue_depth is " + std::to_string(input.queue_depth) + "; at least 1"};
+  }
+  return check_magnitudes(input);
+}
+
+// No rank holds more than all of its tasks, and engines make room for the depth.
+Result<int> fitting_depth(const Program& program, int depth) {
+  if (depth == 1) return depth;
+  std::size_t most = 1;
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    most = std::max(most, program.tasks_of_rank(rank).size());
+  }
+  const int fitting = std::min(depth, static_cast<int>(most));
+  const std::int64_t places = std::int64_t{fitting} * program.ranks();
+  if (places <= kMostPlaces) return fitting;
+  return Error{"queue_depth times ranks is too large: " + std::to_string(places) + "; at most " +
+               std::to_string(kMostPlaces)};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<const PreparedCase>> PreparedCase::create(const Case& input) {
+  if (Result<void> checked = check_limits(input); !checked.ok()) return checked.error();
   auto [moved, given] = arranged(input);
   std::unique_ptr<PreparedCase> prepared(new PreparedCase(std::move(moved), std::move(given)));
   if (Result<void> done = prepared->prepare(); !done.ok()) return done.error();
@@ -57,14 +108,8 @@ Result<void> PreparedCase::prepare() {
   expected_ns_ = case_.expected_ns.empty() ? case_.duration_ns : case_.expected_ns;
   build_messages();
 
-  std::vector<std::int64_t> mean_transfer_ns;
-  const auto width = static_cast<std::size_t>(given.microbatches());
-  for (std::size_t first = 0; first < expected_transfer_ns_.size(); first += width) {
-    const auto begin = expected_transfer_ns_.begin() + static_cast<std::ptrdiff_t>(first);
-    mean_transfer_ns.push_back(
-        std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(width), std::int64_t{0}) /
-        given.microbatches());
-  }
+  const std::vector<std::int64_t> mean_transfer_ns =
+      row_means(expected_transfer_ns_, given.microbatches());
   ScheduleContext context;
   context.hint = &case_.policy.hint;
   context.expected_ns = expected_ns_;
@@ -78,20 +123,10 @@ Result<void> PreparedCase::prepare() {
 
   duration_ns_ = with_fused(case_.duration_ns);
   expected_ns_ = with_fused(expected_ns_);
-  return check_budgets();
-}
-
-Result<void> PreparedCase::check_budgets() const {
-  for (std::size_t rank = 0; rank < case_.memory.budget_bytes.size(); ++rank) {
-    const std::optional<std::int64_t>& budget = case_.memory.budget_bytes[rank];
-    const std::int64_t least =
-        least_budget(program_, case_.memory.activation_bytes, static_cast<int>(rank));
-    if (!budget || *budget >= least) continue;
-    return Error{"rank " + std::to_string(rank) + ": budget_bytes is " + std::to_string(*budget) +
-                 "; the least that works is " + std::to_string(least) +
-                 ", the largest activation of each of its stages"};
-  }
-  return {};
+  const Result<int> depth = fitting_depth(program_, case_.queue_depth);
+  if (!depth.ok()) return depth.error();
+  case_.queue_depth = *depth;
+  return check_budgets(program_, case_.memory.activation_bytes, case_.memory.budget_bytes);
 }
 
 std::vector<std::int64_t> PreparedCase::with_fused(const std::vector<std::int64_t>& by_task) const {

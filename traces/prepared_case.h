@@ -58,7 +58,6 @@ class PreparedCase {
  private:
   PreparedCase(Case input, std::vector<int> arrangement);
   Result<void> prepare();
-  Result<void> check_budgets() const;
   void build_messages();
   std::vector<std::int64_t> with_fused(const std::vector<std::int64_t>& by_task) const;
 

@@ -2,6 +2,7 @@
 #include <limits>
 #include <set>
 
+#include "scheduler_core/arrival_vote.h"
 #include "traces/json_cursor.h"
 #include "traces/pipeline_file.h"
 #include "traces/policy_file.h"
@@ -15,12 +16,9 @@ namespace rrfp {
 
 namespace {
 
-constexpr int kMostRanks = 1 << 16;
-
 constexpr int kMostChunks = 1 << 8;
 constexpr int kMostMicrobatches = 1 << 20;
 constexpr int kMostReplicas = 1 << 12;
-constexpr int kMostLanes = 1 << 12;
 constexpr int kMostIterations = 10'000'000;
 constexpr int kMostInt = std::numeric_limits<int>::max();
 constexpr Anticipation kUsualAnticipation{750, 500};
@@ -149,7 +147,7 @@ TensorParallel read_tensor_parallel(const JsonCursor& in) {
       .with("announce", time_units())
       .check(in);
   TensorParallel group;
-  group.lanes = static_cast<int>(in.integer_or("lanes", 1, {1, kMostLanes}));
+  group.lanes = static_cast<int>(in.integer_or("lanes", 1, {1, ArrivalVote::kMostLanes}));
   if (const auto word = in.find("coordination")) group.coordination = word->choice(kCoordinations);
   group.vote_ns = quantity_or(in, "vote", time_units(), 0);
   group.announce_ns = quantity_or(in, "announce", time_units(), 0);

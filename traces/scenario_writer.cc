@@ -54,15 +54,7 @@ JsonValue network_to_json(const ScenarioNetwork& network) {
   out.add("activation_bytes", stage_table_to_json(network.activation_bytes));
   out.add("gradient_bytes", stage_table_to_json(network.gradient_bytes));
   if (network.message_ns) out.add("message_ns", JsonValue(*network.message_ns));
-  JsonArray delays;
-  for (const LinkDelay& delay : network.link_delays) {
-    JsonValue entry{JsonObject()};
-    entry.add("from", JsonValue(delay.from_rank));
-    entry.add("to", JsonValue(delay.to_rank));
-    entry.add("delay_ns", JsonValue(delay.ns));
-    delays.push_back(std::move(entry));
-  }
-  out.add("link_delays", JsonValue(std::move(delays)));
+  out.add("link_delays", link_delays_to_json(network.link_delays, "delay_ns"));
   return out;
 }
 

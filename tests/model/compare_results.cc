@@ -95,4 +95,15 @@ std::string difference(const Result<SimulationResult>& expected,
   return first_of(found);
 }
 
+SimulationResult as_in_a_file(SimulationResult result) {
+  result.messages.clear();
+  for (RankResult& rank : result.ranks) {
+    rank.decided_ns.clear();
+    std::int64_t& phases = rank.idle_ns[static_cast<std::size_t>(IdleCause::kRendezvous)];
+    rank.idle_ns[static_cast<std::size_t>(IdleCause::kCommunication)] += phases;
+    phases = 0;
+  }
+  return result;
+}
+
 }  // namespace rrfp::model

@@ -14,4 +14,8 @@ namespace rrfp::model {
 std::string difference(const Result<SimulationResult>& expected,
                        const Result<SimulationResult>& actual);
 
+/// Without what a result file cannot hold: the instants of decisions, the
+/// messages, and which of the two causes called communication it was.
+SimulationResult as_in_a_file(SimulationResult result);
+
 }  // namespace rrfp::model

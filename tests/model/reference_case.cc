@@ -104,7 +104,8 @@ std::vector<Dependency> dependencies_of(const Program& program, TaskId id, Mutan
   return result;
 }
 
-// A fused backward takes as long as its two halves.
+// A fused backward takes as long as its two halves; one without a weight
+// gradient has only the first.
 std::vector<std::int64_t> task_lengths(const Program& program,
                                        const std::vector<std::int64_t>& given, Mutant mutant) {
   std::vector<std::int64_t> lengths = given;
@@ -112,6 +113,7 @@ std::vector<std::int64_t> task_lengths(const Program& program,
   for (int stage = 0; stage < program.stages(); ++stage) {
     for (int microbatch = 0; microbatch < program.microbatches(); ++microbatch) {
       if (!program.fused(stage, microbatch) || mutant == Mutant::kFusedIsInputOnly) continue;
+      if (program.backward_of(stage) != Backward::kFull) continue;
       lengths[index(program.task_id(stage, Slot::kBackward, microbatch))] +=
           lengths[index(program.task_id(stage, Slot::kWeight, microbatch))];
     }

@@ -23,18 +23,7 @@
 namespace rrfp {
 namespace {
 
-// What a result file cannot hold: the instants of decisions, the messages,
-// and which of the two causes called communication it was.
-SimulationResult as_in_a_file(SimulationResult result) {
-  result.messages.clear();
-  for (RankResult& rank : result.ranks) {
-    rank.decided_ns.clear();
-    std::int64_t& phases = rank.idle_ns[static_cast<std::size_t>(IdleCause::kRendezvous)];
-    rank.idle_ns[static_cast<std::size_t>(IdleCause::kCommunication)] += phases;
-    phases = 0;
-  }
-  return result;
-}
+using model::as_in_a_file;
 
 Case case_named(const std::string& name) {
   Result<Case> given = read_case_file((own_cases() / ("idle-" + name + ".json")).string());

@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
     Pipeline, CaseError,
     testing::Values(
         Change{"/pipeline/ranks", "0",
-               "/pipeline/ranks: found 0; expected an integer from 1 to 1048576"},
+               "/pipeline/ranks: found 0; expected an integer from 1 to 4096"},
         Change{"/pipeline/ranks", "2000000000", "/pipeline/ranks: found 2000000000; expected"},
         Change{"/pipeline/microbatches", "", "/pipeline: the key \"microbatches\" is missing"},
         Change{"/pipeline/microbatches", "0", "/pipeline/microbatches: found 0; expected"},
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
     Groups, CaseError,
     testing::Values(
         Change{"/tensor_parallel/lanes", "0",
-               "/tensor_parallel/lanes: found 0; expected an integer from 1 to 4096"},
+               "/tensor_parallel/lanes: found 0; expected an integer from 1 to 64"},
         Change{"/tensor_parallel/lane", "1",
                "/tensor_parallel: unknown key \"lane\"; did you mean \"lanes\"?"},
         Change{"/tensor_parallel/coordination", "\"votes\"",
@@ -255,15 +255,26 @@ TEST(CaseErrors, TheTopMustBeAnObject) {
 // Many lanes share one short list in the file; what it stands for must stay small.
 TEST(CaseErrors, LanesDoNotMultiplyBeyondBounds) {
   json file = good_case();
-  file["tensor_parallel"]["lanes"] = 4096;
-  file["pipeline"]["microbatches"] = 40'000;
-  const json row = std::vector<int>(40'000, 0);
-  const json table = std::vector<json>(3, row);
-  file["durations_ns"] = {{"F", table}, {"I", table}, {"W", table}};
-  for (const char* key : {"expected_ns", "input_ready_ns", "memory"}) file.erase(key);
-  file["network"] = {{"latency_ns", {{{"kind", "F"}, {"from", 0}, {"to", 1}, {"ns", row}}}}};
-  EXPECT_EQ(error_of(file).rfind("case.json: /network/latency_ns/0: lanes times", 0), 0U)
-      << error_of(file);
+  constexpr int kStages = 8;
+  const json row = std::vector<int>(80'000, 0);
+  const json table = std::vector<json>(kStages, row);
+  json stages = json::array();
+  json latencies = json::array();
+  for (int stage = 0; stage < kStages; ++stage) {
+    json predecessors = json::array();
+    for (int before = 0; before < stage; ++before) {
+      predecessors.push_back(before);
+      latencies.push_back({{"kind", "F"}, {"from", before}, {"to", stage}, {"ns", row}});
+    }
+    stages.push_back({{"rank", stage}, {"predecessors", predecessors}});
+  }
+  file["tensor_parallel"]["lanes"] = 64;
+  file["pipeline"] = {{"ranks", kStages}, {"microbatches", 80'000}, {"stages", stages}};
+  file["durations_ns"] = {{"F", table}, {"B", table}};
+  for (const char* key : {"expected_ns", "input_ready_ns", "memory", "policy"}) file.erase(key);
+  file["network"] = {{"latency_ns", latencies}};
+  const std::string error = error_of(file);
+  EXPECT_EQ(error.rfind("case.json: /network/latency_ns/26: lanes times", 0), 0U) << error;
 }
 
 TEST(CaseDefaults, HoldWhereTheFileIsSilent) {
