@@ -37,7 +37,6 @@ EagerEngine::EagerEngine(const PreparedCase& prepared, const EngineDetail& detai
   schedulers_.reserve(ranks_.size());
   for (int rank = 0; rank < program_.ranks(); ++rank) {
     schedulers_.emplace_back(program_, prepared.schedule(), prepared.scheduler_config(rank));
-    ranks_[static_cast<std::size_t>(rank)].scheduler = &schedulers_.back();
   }
   round_.resize(ranks_.size());
   if (has_bandwidth_) link_free_ns_.resize(static_cast<std::size_t>(links_between(program_)));
@@ -107,7 +106,7 @@ void EagerEngine::reset(std::int64_t clip_ns) {
   for (RankState& state : ranks_) {
     state.held = state.head = 0;
     state.last_end_ns = state.busy_ns = 0;
-    state.wake_ns = NextEventTree::kNever;
+    state.inbox_ns = state.wake_ns = NextEventTree::kNever;
     state.arrivals.clear();
     state.notices.clear();
   }
@@ -144,6 +143,7 @@ void EagerEngine::deliver_root_inputs() {
         schedulers_[static_cast<std::size_t>(rank)].on_input(task, RankScheduler::kRootInput);
       } else {
         state.arrivals.insert({time_ns, task, RankScheduler::kRootInput});
+        state.inbox_ns = state.arrivals.next_ns();
         ++accounts_[static_cast<std::size_t>(rank)].root_inputs;
       }
     }
@@ -192,13 +192,14 @@ template <bool kAccounted>
 template <bool kAccounted>
 void EagerEngine::finish_tasks(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
   while (state.held > 0 && state.front.end_ns == now_ns) {
     const TaskId task = state.front.task;
     if (--state.held > 0) {
       state.front = ring(rank, state.head);
       state.head = (state.head + 1) % depth_;
     }
-    state.scheduler->on_finished(task, now_ns);
+    scheduler.on_finished(task, now_ns);
     send_outputs<kAccounted>(task, now_ns);
   }
 }
@@ -223,8 +224,14 @@ void EagerEngine::send(std::int32_t index, int microbatch, std::int64_t now_ns) 
     first_ns = send_accounted(index, microbatch, now_ns);
   } else {
     first_ns = now_ns + group_latency_ns_[output.edge * microbatches_ + microbatch];
+    if (next_decision_ns(to) >= first_ns) {
+      schedulers_[static_cast<std::size_t>(output.to_rank)].on_input(output.task + microbatch,
+                                                                     output.producer);
+      return;
+    }
     to.arrivals.insert({first_ns, output.task + microbatch, index});
   }
+  to.inbox_ns = std::min(to.inbox_ns, first_ns);
   if (to.held == depth_ || to.round == round_number_) return;
   if (first_ns <= now_ns) {
     join_round(output.to_rank);
@@ -291,18 +298,20 @@ void EagerEngine::drain_transmissions(RankAccount& account, std::int64_t now_ns)
 template <bool kAccounted>
 void EagerEngine::deliver(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  RankScheduler& scheduler = *state.scheduler;
-  if constexpr (kAccounted) {
-    state.arrivals.drain(now_ns, [&](const Arrival& arrival) { deliver_accounted(rank, arrival); });
-    drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
-  } else {
-    state.arrivals.drain(now_ns, [&](const Arrival& arrival) {
+  if constexpr (kAccounted) drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
+  if (state.inbox_ns > now_ns) return;
+  RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
+  state.arrivals.drain(now_ns, [&](const Arrival& arrival) {
+    if constexpr (kAccounted) {
+      deliver_accounted(rank, arrival);
+    } else {
       scheduler.on_input(arrival.task, producer_of(arrival.source));
-    });
-  }
+    }
+  });
   state.notices.drain(now_ns, [&](const NoticeArrival& arrival) {
     scheduler.on_notice(arrival.notice.task, arrival.notice.producer, arrival.notice.eta_ns);
   });
+  state.inbox_ns = std::min(state.arrivals.next_ns(), state.notices.next_ns());
 }
 
 void EagerEngine::deliver_accounted(int rank, const Arrival& arrival) {
@@ -324,9 +333,10 @@ void EagerEngine::deliver_accounted(int rank, const Arrival& arrival) {
 template <bool kAccounted>
 void EagerEngine::decide(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  state.wake_ns = NextEventTree::kNever;
+  RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
   while (state.held < depth_) {
-    const Decision decision = state.scheduler->decide(now_ns);
+    state.wake_ns = NextEventTree::kNever;
+    const Decision decision = scheduler.decide(now_ns);
     if constexpr (kAccounted) accounts_[static_cast<std::size_t>(rank)].reason = decision.reason;
     if (decision.action == Decision::Action::kStart) {
       begin<kAccounted>(rank, decision.task, now_ns);
@@ -355,7 +365,8 @@ void EagerEngine::begin(int rank, TaskId task, std::int64_t now_ns) {
   HeldTask& place = state.held == 0 ? state.front : ring(rank, state.head + state.held - 1);
   place = {task, state.last_end_ns};
   ++state.held;
-  if (!state.scheduler->notices().empty()) send_notices(*state.scheduler, now_ns);
+  const RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
+  if (!scheduler.notices().empty()) send_notices(scheduler, now_ns);
 }
 
 void EagerEngine::account_start(int rank, TaskId task, std::int64_t now_ns, std::int64_t start_ns) {
@@ -389,7 +400,13 @@ void EagerEngine::take_from_inbox(RankAccount& account, TaskId task) {
   const std::int64_t arrival_ns = now_ns + notice_ns_;
   for (const Notice& notice : scheduler.notices()) {
     RankState& to = ranks_[static_cast<std::size_t>(notice.to_rank)];
+    if (next_decision_ns(to) >= arrival_ns) {
+      schedulers_[static_cast<std::size_t>(notice.to_rank)].on_notice(notice.task, notice.producer,
+                                                                      notice.eta_ns);
+      continue;
+    }
     to.notices.insert({arrival_ns, notice});
+    to.inbox_ns = std::min(to.inbox_ns, arrival_ns);
     // A rank of this round sets its own next event when all have decided.
     if (to.round != round_number_ && to.held < depth_ && arrival_ns < events_.at(notice.to_rank)) {
       events_.set(notice.to_rank, arrival_ns);
@@ -400,7 +417,7 @@ void EagerEngine::take_from_inbox(RankAccount& account, TaskId task) {
 std::int64_t EagerEngine::next_event_ns(const RankState& state) const {
   const std::int64_t finish_ns = state.held == 0 ? NextEventTree::kNever : state.front.end_ns;
   if (state.held == depth_) return finish_ns;
-  return std::min({finish_ns, state.arrivals.next_ns(), state.notices.next_ns(), state.wake_ns});
+  return std::min({finish_ns, state.inbox_ns, state.wake_ns});
 }
 
 void EagerEngine::note_idle(int rank, std::int64_t now_ns) {

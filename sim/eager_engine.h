@@ -6,9 +6,11 @@
 //
 // One pending time per rank is kept in a tournament tree: the end of its
 // running task while it can take no other, else the earlier of that and its
-// next arrival. What arrives at a rank that cannot decide is looked at when it
-// next can; the order of decisions is the same, and most arrivals then cost no
-// event of their own.
+// next arrival. What arrives at a rank by its next decision, and it can take
+// no other task before, is handed to its scheduler when it is sent: no decision
+// comes between, so none changes, and most messages cost neither an event nor
+// a place in an inbox. Where inbox memory, votes or causes are kept, which
+// look at the time in between, arrivals wait in the inbox for that decision.
 //
 // Invariants
 //  1. Time never goes back, and every event of an instant is applied before a
@@ -86,20 +88,20 @@ class EagerEngine {
     std::int64_t time_ns = 0;
     std::int64_t bytes = 0;
   };
-  // What every event of a rank touches.
+  // What every event of a rank touches, and what a sender looks at, in one
+  // cache line; then what only a rank that is not full needs.
   struct alignas(64) RankState {
-    // What a sender looks at, too.
-    Inbox<Arrival> arrivals;
+    HeldTask front;  // of the tasks it holds; the others are in the ring
     int held = 0;
-    int head = 0;             // of the ring
-    HeldTask front;           // of the tasks it holds; the others are in the ring
-    std::uint64_t round = 0;  // the last round it took part in
-
-    RankScheduler* scheduler = nullptr;
+    int head = 0;                  // of the ring
+    std::uint64_t round = 0;       // the last round it took part in
     std::int64_t last_end_ns = 0;  // of the last decided task
     std::int64_t busy_ns = 0;
-    std::int64_t wake_ns = NextEventTree::kNever;
+    std::int64_t inbox_ns = NextEventTree::kNever;  // the first of what is on its way
+
+    Inbox<Arrival> arrivals;
     Inbox<NoticeArrival> notices;
+    std::int64_t wake_ns = NextEventTree::kNever;
   };
   // Of a stage and slot.
   struct Group {
@@ -159,6 +161,11 @@ class EagerEngine {
   void account_start(int rank, TaskId task, std::int64_t now_ns, std::int64_t start_ns);
   void take_from_inbox(RankAccount& account, TaskId task);
   void send_notices(const RankScheduler& scheduler, std::int64_t now_ns);
+  // The instant of the next decision of a rank that holds all it may; less
+  // than every time for another, which may decide at any event.
+  std::int64_t next_decision_ns(const RankState& state) const {
+    return state.held == depth_ ? state.front.end_ns : -1;
+  }
   std::int64_t next_event_ns(const RankState& state) const;
   void note_idle(int rank, std::int64_t now_ns);
   std::int32_t producer_of(std::int32_t source) const {

@@ -1,5 +1,7 @@
 // The next event of each rank in a tournament tree: one pending time per
-// rank, the least at the root.
+// rank, the least at the root together with the rank whose it is. Keeping the
+// rank in every node saves a walk down to the leaf, each step of which waits
+// for the one before it.
 //
 // No allocation after construction. Not thread safe.
 #pragma once
@@ -15,56 +17,56 @@ namespace rrfp {
 class NextEventTree {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  static constexpr int kSeveral = -1;
 
   explicit NextEventTree(int ranks)
-      : leaves_(std::bit_ceil(static_cast<std::size_t>(std::max(ranks, 2)))),
-        times_(2 * leaves_, kNever) {}
+      : leaves_(std::bit_ceil(static_cast<std::size_t>(std::max(ranks, 2)))), nodes_(2 * leaves_) {}
 
-  void reset() { std::fill(times_.begin(), times_.end(), kNever); }
+  void reset() { std::fill(nodes_.begin(), nodes_.end(), Node{}); }
 
-  std::int64_t least() const { return times_[1]; }
-  std::int64_t at(int rank) const { return times_[leaves_ + static_cast<std::size_t>(rank)]; }
+  std::int64_t least() const { return nodes_[1].time_ns; }
+  std::int64_t at(int rank) const { return nodes_[leaf(rank)].time_ns; }
 
   void set(int rank, std::int64_t time_ns) {
-    std::int64_t* const times = times_.data();
-    std::size_t node = leaves_ + static_cast<std::size_t>(rank);
-    times[node] = time_ns;
+    Node* const nodes = nodes_.data();
+    std::size_t node = leaf(rank);
+    Node best{time_ns, rank};
+    nodes[node] = best;
     while (node > 1) {
-      time_ns = std::min(time_ns, times[node ^ 1]);
+      // Conditional moves: which side wins is as good as random.
+      const Node other = nodes[node ^ 1];
+      best.rank = other.time_ns < best.time_ns ? other.rank : best.rank;
+      best.rank = other.time_ns == best.time_ns ? kSeveral : best.rank;
+      best.time_ns = std::min(best.time_ns, other.time_ns);
       node /= 2;
-      times[node] = time_ns;
+      nodes[node] = best;
     }
   }
 
-  /// The one rank whose time is least(), or -1 where there are several.
-  int only_least() const {
-    const std::int64_t* const times = times_.data();
-    const std::size_t leaves = leaves_;
-    const std::int64_t least = times[1];
-    std::size_t node = 1;
-    bool several = false;
-    while (node < leaves) {
-      node *= 2;
-      const bool left = times[node] == least;
-      several |= left && times[node + 1] == least;
-      node += left ? 0 : 1;
-    }
-    return several ? -1 : static_cast<int>(node - leaves);
-  }
+  /// The one rank whose time is least(), or kSeveral.
+  /// REQUIRES: least() != kNever.
+  int only_least() const { return nodes_[1].rank; }
 
   /// Calls `visit(rank)` for each rank whose time is least(), ascending.
   /// REQUIRES: least() != kNever.
   template <typename Visit>
   void each_least(const Visit& visit) const {
-    walk(1, times_[1], visit);
+    walk(1, least(), visit);
   }
 
  private:
+  struct Node {
+    std::int64_t time_ns = kNever;
+    std::int32_t rank = kSeveral;
+  };
+
+  std::size_t leaf(int rank) const { return leaves_ + static_cast<std::size_t>(rank); }
+
   template <typename Visit>
   void walk(std::size_t node, std::int64_t time_ns, const Visit& visit) const {
     while (node < leaves_) {
-      const bool left = times_[2 * node] == time_ns;
-      if (left && times_[2 * node + 1] == time_ns) {
+      const bool left = nodes_[2 * node].time_ns == time_ns;
+      if (left && nodes_[2 * node + 1].time_ns == time_ns) {
         walk(2 * node, time_ns, visit);
         node = 2 * node + 1;
       } else {
@@ -74,8 +76,8 @@ class NextEventTree {
     visit(static_cast<int>(node - leaves_));
   }
 
-  std::size_t leaves_;               // a power of two
-  std::vector<std::int64_t> times_;  // node n has children 2n and 2n + 1
+  std::size_t leaves_;       // a power of two
+  std::vector<Node> nodes_;  // node n has children 2n and 2n + 1
 };
 
 }  // namespace rrfp
