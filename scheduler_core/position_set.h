@@ -1,6 +1,8 @@
-// A set of hint positions as a bitmap under two levels of summary: a bit of a
-// summary says that the word below it is not empty. The lowest member is
-// three find-first-set instructions away.
+// A set of hint positions as a bitmap under one or two levels of summary: a bit
+// of a summary says that the word below it is not empty. The lowest member is
+// two find-first-set instructions away, or three where there are more than
+// 4095 positions: the second level is only there when the first needs it, for
+// most ranks do without and every level is a load in the path of a decision.
 //
 // The position one past the last is always a member, so that a search ends
 // there and needs no test for emptiness: it is what "none" looks like.
@@ -28,7 +30,7 @@ class PositionSet {
   /// An empty set over the positions 0 to size - 1.
   /// REQUIRES: 0 <= size <= kMostPositions.
   explicit PositionSet(int size)
-      : none_(size), blocks_(above(above(size)) + 1), bits_(blocks_ + above(size) + 1, 0) {
+      : none_(size), blocks_(blocks_for(size)), bits_(blocks_ + above(size) + 1, 0) {
     RRFP_CHECK(size >= 0 && size <= kMostPositions);
     insert(none_);
   }
@@ -44,16 +46,24 @@ class PositionSet {
 
   void insert(int position) {
     const int word = above(position);
-    const int block = above(word);
     bits_[blocks_ + word] |= bit(position);
+    if (blocks_ == 0) {
+      top_ |= bit(word);
+      return;
+    }
+    const int block = above(word);
     bits_[block] |= bit(word);
     top_ |= bit(block);
   }
 
   void erase(int position) {
     const int word = above(position);
-    const int block = above(word);
     const std::uint64_t members = bits_[blocks_ + word] &= ~bit(position);
+    if (blocks_ == 0) {
+      top_ &= ~bit_if(members == 0, word);
+      return;
+    }
+    const int block = above(word);
     const std::uint64_t words = bits_[block] &= ~bit_if(members == 0, word);
     top_ &= ~bit_if(words == 0, block);
   }
@@ -62,7 +72,10 @@ class PositionSet {
   bool contains(int position) const { return (word(above(position)) & bit(position)) != 0; }
 
   /// The lowest member, or none().
-  int first() const { return lowest_under(std::countr_zero(top_)); }
+  int first() const {
+    const int lowest = std::countr_zero(top_);
+    return blocks_ == 0 ? lowest_in(lowest) : lowest_under(lowest);
+  }
 
   /// The lowest member at or above `position`, or none().
   /// REQUIRES: 0 <= position <= none().
@@ -71,6 +84,7 @@ class PositionSet {
     if (const std::uint64_t rest = word(index) & from(position); rest != 0) {
       return index * kWordBits + std::countr_zero(rest);
     }
+    if (blocks_ == 0) return lowest_in(std::countr_zero(top_ & from(index) & ~bit(index)));
     const int block = above(index);
     const std::uint64_t later = bits_[block] & from(index) & ~bit(index);
     if (later != 0) return lowest_in(block * kWordBits + std::countr_zero(later));
@@ -81,6 +95,9 @@ class PositionSet {
   std::uint64_t word(int index) const { return bits_[blocks_ + index]; }
 
  private:
+  static int blocks_for(int size) {
+    return size < kWordBits * kWordBits ? 0 : above(above(size)) + 1;
+  }
   // The index of the word that holds bit `index`.
   static int above(int index) { return static_cast<int>(static_cast<unsigned>(index) / kWordBits); }
   // That bit in it.
@@ -97,9 +114,9 @@ class PositionSet {
     return lowest_in(block * kWordBits + std::countr_zero(bits_[block]));
   }
 
-  std::uint64_t top_ = 0;           // of the summary
+  std::uint64_t top_ = 0;           // the summary of the summary, or of the words
   int none_ = 0;                    // the size
-  int blocks_ = 0;                  // words of the summary
+  int blocks_ = 0;                  // words of the summary; 0: top_ is of the words
   FixedArray<std::uint64_t> bits_;  // the summary of the words, then the words
 };
 

@@ -48,7 +48,7 @@ RankScheduler::RankScheduler(const Program& program, const Schedule& schedule,
   build_messages();
   build_accumulation();
   build_means();
-  build_gates();
+  build_ready();
   reset();
 }
 
@@ -61,8 +61,8 @@ void RankScheduler::build_hint(const std::vector<Task>& order) {
     RRFP_CHECK(id != kNoTask);
     local_at_[position] = local_of(id);
     LocalTask& local = initial_[local_at_[position]];
-    RRFP_CHECK(local.position == -1);
-    local.position = position;
+    RRFP_CHECK(local.unmet == kNoSuchTask);
+    local.position = static_cast<std::uint32_t>(position) & ((1u << 18) - 1);
     local.unmet = static_cast<std::uint16_t>(program_->dependencies(id));
     const Task task = program_->task(id);
     if (program_->fused(task.stage, task.microbatch)) fused_ = true;
@@ -93,7 +93,6 @@ void RankScheduler::build_groups() {
     }
   }
   dependents_ = FixedArray<std::int32_t>(dependents);
-  ready_ = PositionSet(size());
 }
 
 void RankScheduler::build_messages() {
@@ -160,14 +159,20 @@ void RankScheduler::build_means() {
   }
 }
 
-void RankScheduler::build_gates() {
-  if (!admission_.limited()) return;
-  gates_ = FixedArray<Gate>(groups_.size() / kSlots);
-  for (int local_stage = 0; local_stage < gates_.size(); ++local_stage) {
-    Gate& gate = gates_[local_stage];
-    gate.ready = PositionSet(size());
+void RankScheduler::build_ready() {
+  const bool limited = admission_.limited();
+  const int stages = groups_.size() / kSlots;
+  ready_ = FixedArray<ReadySet>(1 + (limited ? stages : 0));
+  for (ReadySet& ready : ready_) ready.set = PositionSet(size());
+  if (!limited) return;
+  for (int local_stage = 0; local_stage < stages; ++local_stage) {
+    LocalTask* const forward = &initial_[local_stage * kSlots * microbatches_];
+    for (int m = 0; m < microbatches_; ++m) {
+      forward[m].ready_set = static_cast<std::uint32_t>(1 + local_stage) & ((1u << 14) - 1);
+    }
     if (admission_.uniform(local_stage)) continue;
-    gate.least_bytes = FixedArray<std::int64_t>(size() / PositionSet::kWordBits + 1, kNoBytes);
+    ready_[1 + local_stage].least_bytes =
+        FixedArray<std::int64_t>(size() / PositionSet::kWordBits + 1, kNoBytes);
   }
 }
 
@@ -175,11 +180,10 @@ void RankScheduler::reset() {
   std::copy(initial_.begin(), initial_.end(), locals_.begin());
   std::fill(input_eta_ns_.begin(), input_eta_ns_.end(), kUnannounced);
   admission_.reset();
-  ready_.clear();
   announced_.clear();
-  for (Gate& gate : gates_) {
-    gate.ready.clear();
-    std::fill(gate.least_bytes.begin(), gate.least_bytes.end(), kNoBytes);
+  for (ReadySet& ready : ready_) {
+    ready.set.clear();
+    std::fill(ready.least_bytes.begin(), ready.least_bytes.end(), kNoBytes);
   }
   notice_count_ = 0;
   held_ = 0;
@@ -220,7 +224,7 @@ void RankScheduler::on_notice(TaskId task, int producer, std::int64_t eta_ns) {
   RRFP_CHECK(known_ns == kUnannounced);
   known_ns = eta_ns;
   LocalTask& entry = locals_[local];
-  if (++entry.announced == entry.unmet) announced_.insert(entry.position);
+  if (++entry.announced == entry.unmet) announced_.insert(static_cast<int>(entry.position));
 }
 
 void RankScheduler::on_expected(int stage, Kind kind, std::int64_t ns) {
@@ -237,32 +241,32 @@ std::int64_t RankScheduler::activation_at(int position) const {
   return admission_.activation(groups_[group_of(local)].local_stage, microbatch_of(local));
 }
 
-void RankScheduler::lower_least(Gate& gate, int position) {
+void RankScheduler::lower_least(ReadySet& ready, int position) {
   const int word = position / PositionSet::kWordBits;
-  std::int64_t& least = gate.least_bytes[word];
+  std::int64_t& least = ready.least_bytes[word];
   least = std::min(least, activation_at(position));
 }
 
-void RankScheduler::raise_least(Gate& gate, int position) {
+void RankScheduler::raise_least(ReadySet& ready, int position) {
   const int word = position / PositionSet::kWordBits;
   std::int64_t least = kNoBytes;
-  for (std::uint64_t bits = gate.ready.word(word); bits != 0; bits &= bits - 1) {
+  for (std::uint64_t bits = ready.set.word(word); bits != 0; bits &= bits - 1) {
     const int member = word * PositionSet::kWordBits + std::countr_zero(bits);
     if (member < size()) least = std::min(least, activation_at(member));
   }
-  gate.least_bytes[word] = least;
+  ready.least_bytes[word] = least;
 }
 
-int RankScheduler::first_fitting_mixed(const Gate& gate, std::int64_t room) const {
-  int position = gate.ready.first();
+int RankScheduler::first_fitting_mixed(const ReadySet& ready, std::int64_t room) const {
+  int position = ready.set.first();
   while (position < size()) {
     const int word = position / PositionSet::kWordBits;
-    if (gate.least_bytes[word] > room) {
-      position = gate.ready.next(std::min((word + 1) * PositionSet::kWordBits, size()));
+    if (ready.least_bytes[word] > room) {
+      position = ready.set.next(std::min((word + 1) * PositionSet::kWordBits, size()));
       continue;
     }
     if (activation_at(position) <= room) return position;
-    position = gate.ready.next(position + 1);
+    position = ready.set.next(position + 1);
   }
   return size();
 }
@@ -271,8 +275,9 @@ int RankScheduler::first_fitting_mixed(const Gate& gate, std::int64_t room) cons
 int RankScheduler::token_position(int local_stage) const {
   const int microbatch = admission_.token_microbatch(local_stage);
   if (microbatch < 0) return size();
-  const int position = locals_[local_stage * kSlots * microbatches_ + microbatch].position;
-  return gates_[local_stage].ready.contains(position) ? position : size();
+  const LocalTask& task = locals_[local_stage * kSlots * microbatches_ + microbatch];
+  const int position = static_cast<int>(task.position);
+  return ready_[1 + local_stage].set.contains(position) ? position : size();
 }
 
 int RankScheduler::first_undecided() const {
@@ -285,8 +290,8 @@ std::size_t RankScheduler::ready(std::span<TaskId> to) const {
   std::size_t count = 0;
   int from = 0;
   while (count < to.size()) {
-    int position = ready_.next(from);
-    for (const Gate& gate : gates_) position = std::min(position, gate.ready.next(from));
+    int position = size();
+    for (const ReadySet& ready : ready_) position = std::min(position, ready.set.next(from));
     if (position == size()) break;
     to[count++] = task_at(position);
     from = position + 1;
@@ -303,8 +308,9 @@ int RankScheduler::window_end() {
 
 WaitReason RankScheduler::why_idle(int best, int limit) const {
   if (best < size()) return WaitReason::kOrder;
-  for (const Gate& gate : gates_) {
-    if (gate.ready.first() < limit) return WaitReason::kMemory;
+  // With `best` at the end, only F of a stage with a budget can be ready.
+  for (const ReadySet& ready : ready_) {
+    if (ready.set.first() < limit) return WaitReason::kMemory;
   }
   return WaitReason::kNotReady;
 }

@@ -136,11 +136,14 @@ class RankScheduler {
   // A task by its local index, [local stage][slot][microbatch]; its "group" is
   // [local stage][slot].
   struct LocalTask {
-    std::int32_t position = -1;  // in the hint; -1: no such task
+    std::uint32_t position : 18 = 0;  // in the hint
+    std::uint32_t ready_set : 14 = 0;  // in ready_: where it stands when ready
     // How many dependencies are not yet met, or one of the marks below.
     std::uint16_t unmet = kNoSuchTask;
     std::uint16_t announced = 0;  // those that are announced inputs
   };
+  static_assert(sizeof(LocalTask) == 8 && PositionSet::kMostPositions < (1 << 18) &&
+                kMostStages + 1 < (1 << 14));
   static constexpr std::uint16_t kNoSuchTask = 0x8000;  // never counts down to 0
   static constexpr std::uint16_t kDecided = 0xffff;
 
@@ -166,11 +169,12 @@ class RankScheduler {
     Run producers;                 // in producers_: stages whose output it needs
     std::int32_t first_input = 0;  // in input_eta_ns_: [microbatch][producer]
   };
-  // The ready F of a stage with a budget. Where activations differ,
-  // least_bytes[w] is the least activation among the members of word w of the
-  // set, so that a blocked word is passed over in one step.
-  struct Gate {
-    PositionSet ready;
+  // The ready F of a stage with a budget, or what is always admissible. Where
+  // activations differ, least_bytes[w] is the least activation among the
+  // members of word w of the set, so that a blocked word is passed over in one
+  // step.
+  struct ReadySet {
+    PositionSet set;
     FixedArray<std::int64_t> least_bytes;
   };
   // A message to another rank, for microbatch 0.
@@ -184,7 +188,7 @@ class RankScheduler {
   void build_messages();
   void build_accumulation();
   void build_means();
-  void build_gates();
+  void build_ready();
 
   int local_of(TaskId task) const {
     if (only_stage_ >= 0) return task - first_task_;
@@ -201,14 +205,12 @@ class RankScheduler {
 
   void note_arrival(int local, int producer);
   void satisfy(int local);
-  void make_ready(int position, const Group& group);
-  void unready(int position, const Group& group);
-  void lower_least(Gate& gate, int position);
-  void raise_least(Gate& gate, int position);
+  void lower_least(ReadySet& ready, int position);
+  void raise_least(ReadySet& ready, int position);
   int window_end();
-  int best_gated() const;
+  int first_admissible() const;
   int first_fitting(int local_stage) const;
-  int first_fitting_mixed(const Gate& gate, std::int64_t room) const;
+  int first_fitting_mixed(const ReadySet& ready, std::int64_t room) const;
   int token_position(int local_stage) const;
   std::int64_t activation_at(int position) const;
   WaitReason why_idle(int best, int limit) const;
@@ -227,8 +229,10 @@ class RankScheduler {
   int only_stage_ = -1;    // where the rank has just one stage
   TaskId first_task_ = 0;  // of only_stage_
   int held_ = 0;
-  PositionSet ready_;       // ready and always admissible
-  FixedArray<Gate> gates_;  // [local stage], with a budget
+  // What is ready and always admissible, then, with a budget, the ready F of
+  // each local stage. A task knows its set, so that nothing here branches on
+  // the kind of a task, which is as good as random.
+  FixedArray<ReadySet> ready_;
   bool anticipating_ = false;
   bool ordered_ = false;  // ordered accumulation
   bool windowed_ = false;

@@ -35,46 +35,29 @@ inline void RankScheduler::satisfy(int local) {
   // Neither 0, when it is ready already, nor kDecided.
   RRFP_CHECK(static_cast<std::uint16_t>(task.unmet - 1) < kDecided - 1);
   if (--task.unmet == 0) {
-    make_ready(task.position, groups_[group_of(local)]);
+    const int position = static_cast<int>(task.position);
+    ReadySet& ready = ready_[static_cast<int>(task.ready_set)];
+    if (anticipating_) announced_.erase(position);
+    if (!ready.least_bytes.empty()) lower_least(ready, position);
+    ready.set.insert(position);
   } else if (task.unmet == task.announced) {
-    announced_.insert(task.position);
+    announced_.insert(static_cast<int>(task.position));
   }
-}
-
-inline void RankScheduler::make_ready(int position, const Group& group) {
-  if (anticipating_) announced_.erase(position);
-  if (!group.forward || gates_.empty()) {
-    ready_.insert(position);
-    return;
-  }
-  Gate& gate = gates_[group.local_stage];
-  if (!gate.least_bytes.empty()) lower_least(gate, position);
-  gate.ready.insert(position);
-}
-
-inline void RankScheduler::unready(int position, const Group& group) {
-  if (!group.forward || gates_.empty()) {
-    ready_.erase(position);
-    return;
-  }
-  Gate& gate = gates_[group.local_stage];
-  gate.ready.erase(position);
-  if (!gate.least_bytes.empty()) raise_least(gate, position);
 }
 
 // The lowest position among the ready F of a stage that fit for any microbatch.
 inline int RankScheduler::first_fitting(int local_stage) const {
-  const Gate& gate = gates_[local_stage];
+  const ReadySet& ready = ready_[1 + local_stage];
   const std::int64_t room = admission_.room(local_stage);
-  if (!gate.least_bytes.empty()) return first_fitting_mixed(gate, room);
-  const int first = gate.ready.first();
+  if (!ready.least_bytes.empty()) return first_fitting_mixed(ready, room);
+  const int first = ready.set.first();
   return admission_.activation(local_stage, 0) <= room ? first : size();
 }
 
-// The lowest position among ready, admissible F that need admission.
-inline int RankScheduler::best_gated() const {
-  int best = size();
-  for (int local_stage = 0; local_stage < gates_.size(); ++local_stage) {
+// The lowest position among ready, admissible tasks.
+inline int RankScheduler::first_admissible() const {
+  int best = ready_[0].set.first();
+  for (int local_stage = 0; local_stage + 1 < ready_.size(); ++local_stage) {
     best = std::min(best, first_fitting(local_stage));
     if (admission_.rule() == AdmissionRule::kOldestFirst) {
       best = std::min(best, token_position(local_stage));
@@ -87,7 +70,7 @@ inline Decision RankScheduler::decide(std::int64_t now_ns) {
   RRFP_CHECK(held_ < queue_depth_);
   ++decisions_;
   const int limit = windowed_ ? window_end() : size();
-  const int best = std::min(ready_.first(), best_gated());
+  const int best = first_admissible();
   Decision decision;
   if (best >= limit) {
     decision.reason = why_idle(best, limit);
@@ -111,9 +94,12 @@ inline TaskId RankScheduler::start(int position, std::int64_t now_ns) {
   const int number = group_of(local);
   const Group& group = groups_[number];
   const int microbatch = local - number * microbatches_;
-  unready(position, group);
+  LocalTask& task = locals_[local];
+  ReadySet& ready = ready_[static_cast<int>(task.ready_set)];
+  ready.set.erase(position);
+  if (!ready.least_bytes.empty()) raise_least(ready, position);
   if (group.forward) admission_.take(group.local_stage, microbatch);
-  locals_[local].unmet = kDecided;
+  task.unmet = kDecided;
   if (anticipating_) write_notices(local, now_ns);
   ++held_;
   ++decided_count_;
