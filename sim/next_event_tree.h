@@ -30,22 +30,26 @@ class NextEventTree {
   void set(int rank, std::int64_t time_ns) {
     Node* const nodes = nodes_.data();
     std::size_t node = leaf(rank);
-    Node best{time_ns, rank};
-    nodes[node] = best;
+    std::int64_t winner = rank;
+    nodes[node] = {time_ns, winner};
     while (node > 1) {
-      // Conditional moves: which side wins is as good as random.
-      const Node other = nodes[node ^ 1];
-      best.rank = other.time_ns < best.time_ns ? other.rank : best.rank;
-      best.rank = other.time_ns == best.time_ns ? kSeveral : best.rank;
-      best.time_ns = std::min(best.time_ns, other.time_ns);
+      // Masks, not conditions: which side wins is as good as random, compilers
+      // make branches of it, and three of them a task then go wrong.
+      const std::int64_t other_ns = nodes[node ^ 1].time_ns;
+      const std::int64_t other = nodes[node ^ 1].rank;
+      const std::int64_t loses = -static_cast<std::int64_t>(other_ns < time_ns);
+      const std::int64_t ties = -static_cast<std::int64_t>(other_ns == time_ns);
+      winner = (winner ^ ((winner ^ other) & loses)) | ties;
+      time_ns = std::min(time_ns, other_ns);
       node /= 2;
-      nodes[node] = best;
+      nodes[node].time_ns = time_ns;
+      nodes[node].rank = winner;
     }
   }
 
   /// The one rank whose time is least(), or kSeveral.
   /// REQUIRES: least() != kNever.
-  int only_least() const { return nodes_[1].rank; }
+  int only_least() const { return static_cast<int>(nodes_[1].rank); }
 
   /// Calls `visit(rank)` for each rank whose time is least(), ascending.
   /// REQUIRES: least() != kNever.
@@ -57,7 +61,7 @@ class NextEventTree {
  private:
   struct Node {
     std::int64_t time_ns = kNever;
-    std::int32_t rank = kSeveral;
+    std::int64_t rank = kSeveral;  // all bits set where there are several
   };
 
   std::size_t leaf(int rank) const { return leaves_ + static_cast<std::size_t>(rank); }
