@@ -9,6 +9,18 @@
 
 namespace rrfp {
 
+/// Asks for the cache line after that of `entry`. Microbatches pass through a
+/// table roughly in order, but the tables of a large program are hundreds,
+/// each visited too seldom for the processor to see the pattern: without this,
+/// a third of a simulation with 128 ranks is spent waiting for them.
+inline void prefetch_ahead(const void* entry) {
+#if defined(__GNUC__)
+  __builtin_prefetch(static_cast<const char*>(entry) + 64);
+#else
+  static_cast<void>(entry);
+#endif
+}
+
 template <typename T>
 class FixedArray {
  public:

@@ -32,6 +32,7 @@ inline void RankScheduler::on_finished(TaskId task, [[maybe_unused]] std::int64_
 
 inline void RankScheduler::satisfy(int local) {
   LocalTask& task = locals_[local];
+  prefetch_ahead(&task);
   // Neither 0, when it is ready already, nor kDecided.
   RRFP_CHECK(static_cast<std::uint16_t>(task.unmet - 1) < kDecided - 1);
   if (--task.unmet == 0) {
@@ -91,6 +92,7 @@ inline Decision RankScheduler::decide(std::int64_t now_ns) {
 
 inline TaskId RankScheduler::start(int position, std::int64_t now_ns) {
   const int local = local_at_[position];
+  prefetch_ahead(&local_at_[position]);
   const int number = group_of(local);
   const Group& group = groups_[number];
   const int microbatch = local - number * microbatches_;

@@ -223,7 +223,10 @@ void EagerEngine::send(std::int32_t index, int microbatch, std::int64_t now_ns) 
   if constexpr (kAccounted) {
     first_ns = send_accounted(index, microbatch, now_ns);
   } else {
-    first_ns = now_ns + group_latency_ns_[output.edge * microbatches_ + microbatch];
+    const std::int64_t* const latency_ns =
+        &group_latency_ns_[output.edge * microbatches_ + microbatch];
+    prefetch_ahead(latency_ns);
+    first_ns = now_ns + *latency_ns;
     if (next_decision_ns(to) >= first_ns) {
       schedulers_[static_cast<std::size_t>(output.to_rank)].on_input(output.task + microbatch,
                                                                      output.producer);
@@ -359,6 +362,7 @@ void EagerEngine::begin(int rank, TaskId task, std::int64_t now_ns) {
     account_start(rank, task, now_ns, start_ns);
   }
   const std::int64_t length_ns = duration_ns_[task];
+  prefetch_ahead(&duration_ns_[task]);
   state.last_end_ns = start_ns + length_ns;
   state.busy_ns += length_ns;
   makespan_ns_ = std::max(makespan_ns_, state.last_end_ns);
