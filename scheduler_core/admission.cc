@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 namespace rrfp {
 
@@ -56,8 +57,10 @@ std::int64_t least_budget(const Program& program, std::span<const std::int64_t> 
 Admission::Admission(const Program& program, int rank, const MemoryModel& memory,
                      std::optional<std::int64_t> budget_bytes)
     : stages_(static_cast<int>(program.stages_of(rank).size())),
-      budget_bytes_(budget_bytes.value_or(0)),
+      budget_bytes_(budget_bytes.value_or(std::numeric_limits<std::int64_t>::max())),
       limited_(budget_bytes.has_value()),
+      oldest_first_(limited_ && rule_for(program) == AdmissionRule::kOldestFirst),
+      lone_(stages_.size() == 1 && rule_for(program) == AdmissionRule::kShares),
       rule_(rule_for(program)),
       microbatches_(program.microbatches()) {
   const auto count = static_cast<std::size_t>(microbatches_);
@@ -87,7 +90,7 @@ Admission::Admission(const Program& program, int rank, const MemoryModel& memory
   }
   if (limited_) {
     RRFP_CHECK(budget_bytes_ >= least_budget(program, memory.activation_bytes, rank));
-    if (rule_ == AdmissionRule::kOldestFirst) {
+    if (oldest_first_) {
       decided_ = FixedArray<bool>(stages_.size() * microbatches_);
     }
   }

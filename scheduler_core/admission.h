@@ -69,6 +69,7 @@ class Admission {
   /// REQUIRES: limited().
   std::int64_t room(int local_stage) const {
     if (rule_ == AdmissionRule::kOldestFirst) return pool_bytes_;
+    if (lone_) return budget_bytes_ - held_bytes_;
     const StageState& stage = stages_[local_stage];
     return slack_bytes_ + std::max(stage.held_bytes, stage.token_bytes) - stage.held_bytes;
   }
@@ -89,10 +90,9 @@ class Admission {
 
   /// An F was decided. REQUIRES: admits().
   void take(int local_stage, int microbatch) {
-    if (limited_ && rule_ == AdmissionRule::kOldestFirst)
-      take_oldest_first(local_stage, microbatch);
+    if (oldest_first_) take_oldest_first(local_stage, microbatch);
     hold(stages_[local_stage], activation(local_stage, microbatch));
-    RRFP_CHECK(!limited_ || held_bytes_ <= budget_bytes_);
+    RRFP_CHECK(held_bytes_ <= budget_bytes_);
     peak_bytes_ = std::max(peak_bytes_, held_bytes_);
   }
 
@@ -102,7 +102,7 @@ class Admission {
     std::int64_t bytes = stage.returned_bytes[static_cast<int>(part)];
     if (!stage.uniform) bytes = returned_bytes(local_stage, microbatch, part);
     hold(stage, -bytes);
-    if (limited_ && rule_ == AdmissionRule::kOldestFirst) {
+    if (oldest_first_) {
       give_back_oldest_first(local_stage, microbatch, bytes, part);
     }
   }
@@ -136,19 +136,24 @@ class Admission {
   }
   // Adds `bytes` (which may be negative) to what the stage holds.
   void hold(StageState& stage, std::int64_t bytes) {
+    held_bytes_ += bytes;
+    if (lone_) return;
     const std::int64_t before = std::max(stage.held_bytes, stage.token_bytes);
     stage.held_bytes += bytes;
     slack_bytes_ += before - std::max(stage.held_bytes, stage.token_bytes);
-    held_bytes_ += bytes;
   }
 
   FixedArray<StageState> stages_;
   std::int64_t slack_bytes_ = 0;  // budget - sum over stages of max(held, token)
   std::int64_t held_bytes_ = 0;
   std::int64_t peak_bytes_ = 0;
-  std::int64_t budget_bytes_ = 0;
+  std::int64_t budget_bytes_ = 0;  // without a budget, more than any sum
   std::int64_t pool_bytes_ = 0;  // oldest first: what is free in the pool
   bool limited_ = false;
+  bool oldest_first_ = false;  // the rule, and there is a budget
+  // One stage, and shares: then what is free is the budget less what is held,
+  // and neither is kept by stage.
+  bool lone_ = false;
   AdmissionRule rule_ = AdmissionRule::kShares;
   int microbatches_ = 0;
   FixedArray<std::int64_t> activation_bytes_;  // [local stage][microbatch]
