@@ -33,6 +33,9 @@ EagerEngine::EagerEngine(const PreparedCase& prepared, const EngineDetail& detai
       accounts_(ranks_.size()),
       ring_(static_cast<std::size_t>(program_.ranks() * depth_)),
       events_(program_.ranks()),
+      next_ns_(ranks_.size()),
+      horizons_(least_latencies(), shortest_tasks()),
+      sweeps_(!accounted_ && !prepared.input().policy.anticipation && horizons_.exist()),
       idle_(program_.ranks()) {
   schedulers_.reserve(ranks_.size());
   for (int rank = 0; rank < program_.ranks(); ++rank) {
@@ -89,11 +92,15 @@ void EagerEngine::run() {
 
 void EagerEngine::run_once(std::int64_t clip_ns) {
   reset(clip_ns);
-  for (int rank = 0; rank < program_.ranks(); ++rank) events_.set(rank, 0);
-  if (accounted_) {
-    run_rounds<true>();
+  if (sweeps_) {
+    run_sweeps();
   } else {
-    run_rounds<false>();
+    for (int rank = 0; rank < program_.ranks(); ++rank) events_.set(rank, 0);
+    if (accounted_) {
+      run_rounds<Loop::kAccounts>(kNoLimit);
+    } else {
+      run_rounds<Loop::kRounds>(kNoLimit);
+    }
   }
   for (RankAccount& account : accounts_) drain_transmissions(account, NextEventTree::kNever);
 }
@@ -150,46 +157,129 @@ void EagerEngine::deliver_root_inputs() {
   }
 }
 
-template <bool kAccounted>
-void EagerEngine::run_rounds() {
-  while (events_.least() != NextEventTree::kNever) run_round<kAccounted>(events_.least());
+template <EagerEngine::Loop kLoop>
+void EagerEngine::run_rounds(std::int64_t limit) {
+  for (; limit > 0 && events_.least() != NextEventTree::kNever; --limit) {
+    run_round<kLoop>(events_.least());
+  }
+}
+
+std::vector<LinkBound> EagerEngine::least_latencies() const {
+  std::vector<LinkBound> links;
+  for (std::size_t id = 0; id < program_.edges().size(); ++id) {
+    const Edge& edge = program_.edges()[id];
+    if (edge.local() || !edge.carries) continue;
+    const std::int64_t* const first =
+        group_latency_ns_ + id * static_cast<std::size_t>(microbatches_);
+    links.push_back({edge.from_rank, edge.to_rank, *std::min_element(first, first + microbatches_)});
+  }
+  return links;
+}
+
+std::vector<std::int64_t> EagerEngine::shortest_tasks() const {
+  std::vector<std::int64_t> shortest_ns(ranks_.size(), Horizons::kFarNs);
+  for (int rank = 0; rank < program_.ranks(); ++rank) {
+    std::int64_t& least_ns = shortest_ns[static_cast<std::size_t>(rank)];
+    for (const TaskId task : program_.tasks_of_rank(rank)) {
+      least_ns = std::min(least_ns, start_delay_ns_ + duration_ns_[task]);
+    }
+  }
+  return shortest_ns;
+}
+
+// Goes through the ranks in turn and takes each to its horizon, as long as a
+// good part of them get ahead that way; where few do, such as while a pipeline
+// fills, some rounds in order of time are cheaper and always get ahead.
+void EagerEngine::run_sweeps() {
+  const int ranks = program_.ranks();
+  std::fill(next_ns_.begin(), next_ns_.end(), 0);
+  for (int rank = 0; rank < ranks; ++rank) horizons_.set_floor(rank, 0);
+  for (;;) {
+    int events = 0;
+    for (int rank = 0; rank < ranks; ++rank) events += run_to_horizon(rank);
+    if (events > ranks / kLeastShare) continue;
+    for (int rank = 0; rank < ranks; ++rank) {
+      events_.set(rank, next_ns_[static_cast<std::size_t>(rank)]);
+    }
+    run_rounds<Loop::kRounds>(ranks);
+    if (events_.least() == NextEventTree::kNever) return;
+    for (int rank = 0; rank < ranks; ++rank) {
+      next_ns_[static_cast<std::size_t>(rank)] = events_.at(rank);
+      horizons_.set_floor(rank, std::max(events_.least(), next_decision_ns(
+                                    ranks_[static_cast<std::size_t>(rank)])));
+    }
+  }
+}
+
+// Returns how many events there were. Flattened, as this is the loop that a
+// sweep spends its time in.
+[[gnu::flatten]] int EagerEngine::run_to_horizon(int rank) {
+  const std::int64_t horizon_ns = horizons_.of(rank);
+  std::int64_t now_ns = next_ns_[static_cast<std::size_t>(rank)];
+  if (now_ns >= horizon_ns) {
+    // Later events are later still; only a rank without a task has to say so.
+    if (ranks_[static_cast<std::size_t>(rank)].held < depth_) raise_floor(rank, horizon_ns);
+    return 0;
+  }
+  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  int events = 0;
+  for (; now_ns < horizon_ns; ++events) {
+    finish_tasks<Loop::kSweeps>(rank, now_ns);
+    deliver<Loop::kSweeps>(rank, now_ns);
+    decide<Loop::kSweeps>(rank, now_ns);
+    now_ns = next_event_ns(state);
+  }
+  next_ns_[static_cast<std::size_t>(rank)] = now_ns;
+  if (state.held == depth_) {
+    horizons_.set_floor(rank, now_ns);
+  } else {
+    raise_floor(rank, horizon_ns);
+  }
+  return events;
+}
+
+void EagerEngine::raise_floor(int rank, std::int64_t horizon_ns) {
+  const RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  horizons_.set_floor_of_idle(
+      rank, std::min(next_ns_[static_cast<std::size_t>(rank)], horizon_ns),
+      state.held == 0 ? NextEventTree::kNever : state.front.end_ns);
 }
 
 // Most instants are those of one rank alone; flattened, as this is the loop
 // that a sweep spends its time in.
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 [[gnu::flatten]] void EagerEngine::run_round(std::int64_t now_ns) {
   ++round_number_;
   round_size_ = 0;
   const int only = events_.only_least();
   if (only < 0) {
     events_.each_least([this](int rank) { join_round(rank); });
-    run_joined<kAccounted>(now_ns);
+    run_joined<kLoop>(now_ns);
     return;
   }
   join_round(only);
-  finish_tasks<kAccounted>(only, now_ns);
+  finish_tasks<kLoop>(only, now_ns);
   if (round_size_ > 1) {  // an input of another rank arrives at this very instant
-    run_joined<kAccounted>(now_ns);
+    run_joined<kLoop>(now_ns);
     return;
   }
-  deliver<kAccounted>(only, now_ns);
-  decide<kAccounted>(only, now_ns);
+  deliver<kLoop>(only, now_ns);
+  decide<kLoop>(only, now_ns);
   events_.set(only, next_event_ns(ranks_[static_cast<std::size_t>(only)]));
 }
 
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 [[gnu::noinline]] void EagerEngine::run_joined(std::int64_t now_ns) {
   // Finishing may add ranks whose input arrives at this very instant.
-  for (std::size_t i = 0; i < round_size_; ++i) finish_tasks<kAccounted>(round_[i], now_ns);
-  for (std::size_t i = 0; i < round_size_; ++i) deliver<kAccounted>(round_[i], now_ns);
-  for (std::size_t i = 0; i < round_size_; ++i) decide<kAccounted>(round_[i], now_ns);
+  for (std::size_t i = 0; i < round_size_; ++i) finish_tasks<kLoop>(round_[i], now_ns);
+  for (std::size_t i = 0; i < round_size_; ++i) deliver<kLoop>(round_[i], now_ns);
+  for (std::size_t i = 0; i < round_size_; ++i) decide<kLoop>(round_[i], now_ns);
   for (std::size_t i = 0; i < round_size_; ++i) {
     events_.set(round_[i], next_event_ns(ranks_[static_cast<std::size_t>(round_[i])]));
   }
 }
 
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 void EagerEngine::finish_tasks(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
@@ -200,27 +290,27 @@ void EagerEngine::finish_tasks(int rank, std::int64_t now_ns) {
       state.head = (state.head + 1) % depth_;
     }
     scheduler.on_finished(task, now_ns);
-    send_outputs<kAccounted>(task, now_ns);
+    send_outputs<kLoop>(task, now_ns);
   }
 }
 
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 void EagerEngine::send_outputs(TaskId task, std::int64_t now_ns) {
   const int number = stage_and_slot_(task);
   const int microbatch = task - number * microbatches_;
   Group& group = groups_[static_cast<std::size_t>(number)];
   group.end_ns = now_ns;
   for (std::int32_t i = group.first_output; i < group.last_output; ++i) {
-    send<kAccounted>(i, microbatch, now_ns);
+    send<kLoop>(i, microbatch, now_ns);
   }
 }
 
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 void EagerEngine::send(std::int32_t index, int microbatch, std::int64_t now_ns) {
   const Output& output = outputs_[static_cast<std::size_t>(index)];
   RankState& to = ranks_[static_cast<std::size_t>(output.to_rank)];
   std::int64_t first_ns = 0;  // when the rank has to look at it at the earliest
-  if constexpr (kAccounted) {
+  if constexpr (kLoop == Loop::kAccounts) {
     first_ns = send_accounted(index, microbatch, now_ns);
   } else {
     const std::int64_t* const latency_ns =
@@ -235,6 +325,11 @@ void EagerEngine::send(std::int32_t index, int microbatch, std::int64_t now_ns) 
     to.arrivals.insert({first_ns, output.task + microbatch, index});
   }
   to.inbox_ns = std::min(to.inbox_ns, first_ns);
+  if constexpr (kLoop == Loop::kSweeps) {
+    std::int64_t& next_ns = next_ns_[static_cast<std::size_t>(output.to_rank)];
+    if (to.held < depth_) next_ns = std::min(next_ns, first_ns);
+    return;
+  }
   if (to.held == depth_ || to.round == round_number_) return;
   if (first_ns <= now_ns) {
     join_round(output.to_rank);
@@ -298,14 +393,14 @@ void EagerEngine::drain_transmissions(RankAccount& account, std::int64_t now_ns)
   });
 }
 
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 void EagerEngine::deliver(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  if constexpr (kAccounted) drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
+  if constexpr (kLoop == Loop::kAccounts) drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
   if (state.inbox_ns > now_ns) return;
   RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
   state.arrivals.drain(now_ns, [&](const Arrival& arrival) {
-    if constexpr (kAccounted) {
+    if constexpr (kLoop == Loop::kAccounts) {
       deliver_accounted(rank, arrival);
     } else {
       scheduler.on_input(arrival.task, producer_of(arrival.source));
@@ -333,31 +428,31 @@ void EagerEngine::deliver_accounted(int rank, const Arrival& arrival) {
   schedulers_[static_cast<std::size_t>(rank)].on_input(arrival.task, producer_of(source));
 }
 
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 void EagerEngine::decide(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
   while (state.held < depth_) {
     state.wake_ns = NextEventTree::kNever;
     const Decision decision = scheduler.decide(now_ns);
-    if constexpr (kAccounted) accounts_[static_cast<std::size_t>(rank)].reason = decision.reason;
+    if constexpr (kLoop == Loop::kAccounts) accounts_[static_cast<std::size_t>(rank)].reason = decision.reason;
     if (decision.action == Decision::Action::kStart) {
-      begin<kAccounted>(rank, decision.task, now_ns);
+      begin<kLoop>(rank, decision.task, now_ns);
       continue;
     }
     if (decision.action == Decision::Action::kWait) state.wake_ns = decision.until_ns;
     break;
   }
-  if constexpr (kAccounted) {
+  if constexpr (kLoop == Loop::kAccounts) {
     if (detail_.causes && state.held == 0) note_idle(rank, now_ns);
   }
 }
 
-template <bool kAccounted>
+template <EagerEngine::Loop kLoop>
 void EagerEngine::begin(int rank, TaskId task, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   std::int64_t start_ns = std::max(now_ns + start_delay_ns_, state.last_end_ns);
-  if constexpr (kAccounted) {
+  if constexpr (kLoop == Loop::kAccounts) {
     if (leader_) start_ns = std::max(start_ns, lanes_ready_ns_[static_cast<std::size_t>(task)]);
     account_start(rank, task, now_ns, start_ns);
   }

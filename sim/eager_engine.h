@@ -12,7 +12,13 @@
 // a place in an inbox. Where inbox memory, votes or causes are kept, which
 // look at the time in between, arrivals wait in the inbox for that decision.
 //
-// Invariants
+// Where every message takes time, and no accounts or notices ask for one clock,
+// the ranks are not taken in order of time at all: each goes ahead as far as no
+// message can still change what it does (see Horizons), and the next one along
+// the pipeline follows. The result is the same to the nanosecond; going along
+// the pipeline finds the neighbour's state in the cache and needs no tree.
+//
+// Invariants (of one rank, where ranks go ahead)
 //  1. Time never goes back, and every event of an instant is applied before a
 //     decision of that instant.
 //  2. Decisions of one round do not see each other: what they send is
@@ -23,11 +29,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "scheduler_core/arrival_vote.h"
 #include "scheduler_core/divider.h"
 #include "scheduler_core/rank_scheduler.h"
+#include "sim/horizons.h"
 #include "sim/idle_ledger.h"
 #include "sim/inbox.h"
 #include "sim/next_event_tree.h"
@@ -69,6 +77,12 @@ class EagerEngine {
   SimulationResult result() const;
 
  private:
+  // The loop is compiled three times: over ranks up to their horizons, in
+  // rounds, and in rounds with accounts of messages and idle time.
+  enum class Loop : std::uint8_t { kSweeps, kRounds, kAccounts };
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  static constexpr int kLeastShare = 4;  // sweeps go on while this part of the ranks got ahead
+
   struct HeldTask {
     TaskId task = kNoTask;
     std::int64_t end_ns = 0;
@@ -129,34 +143,39 @@ class EagerEngine {
     bool activation = false;
   };
   void build_outputs();
+  std::vector<LinkBound> least_latencies() const;
+  std::vector<std::int64_t> shortest_tasks() const;
+  void run_sweeps();
+  int run_to_horizon(int rank);
+  void raise_floor(int rank, std::int64_t horizon_ns);
   void run_once(std::int64_t clip_ns);
-  template <bool kAccounted>
-  void run_rounds();
+  template <Loop kLoop>
+  void run_rounds(std::int64_t limit);
   void reset(std::int64_t clip_ns);
   void deliver_root_inputs();
-  template <bool kAccounted>
+  template <Loop kLoop>
   void run_round(std::int64_t now_ns);
   void join_round(int rank) {
     ranks_[static_cast<std::size_t>(rank)].round = round_number_;
     round_[round_size_++] = rank;
   }
-  template <bool kAccounted>
+  template <Loop kLoop>
   void run_joined(std::int64_t now_ns);
-  template <bool kAccounted>
+  template <Loop kLoop>
   void finish_tasks(int rank, std::int64_t now_ns);
-  template <bool kAccounted>
+  template <Loop kLoop>
   void send_outputs(TaskId task, std::int64_t now_ns);
-  template <bool kAccounted>
+  template <Loop kLoop>
   void send(std::int32_t output, int microbatch, std::int64_t now_ns);
   std::int64_t send_accounted(std::int32_t output, int microbatch, std::int64_t now_ns);
   void count_in_inbox(int rank, std::int64_t bytes, std::int64_t sent_ns, std::int64_t now_ns);
   void drain_transmissions(RankAccount& account, std::int64_t now_ns);
-  template <bool kAccounted>
+  template <Loop kLoop>
   void deliver(int rank, std::int64_t now_ns);
   void deliver_accounted(int rank, const Arrival& arrival);
-  template <bool kAccounted>
+  template <Loop kLoop>
   void decide(int rank, std::int64_t now_ns);
-  template <bool kAccounted>
+  template <Loop kLoop>
   void begin(int rank, TaskId task, std::int64_t now_ns);
   void account_start(int rank, TaskId task, std::int64_t now_ns, std::int64_t start_ns);
   void take_from_inbox(RankAccount& account, TaskId task);
@@ -204,6 +223,9 @@ class EagerEngine {
   std::vector<std::int64_t> link_free_ns_;
   std::vector<std::int64_t> lanes_ready_ns_;  // by TaskId: inputs on every lane, leader only
   NextEventTree events_;
+  std::vector<std::int64_t> next_ns_;  // by rank, in sweeps
+  Horizons horizons_;
+  const bool sweeps_;
   std::vector<int> round_;  // the first round_size_ ranks take part in this round
   std::size_t round_size_ = 0;
   std::uint64_t round_number_ = 0;
