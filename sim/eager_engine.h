@@ -59,6 +59,9 @@ class EagerEngine {
   /// Runs one iteration from its start.
   void run();
 
+  /// Whether run() takes ranks ahead of each other.
+  bool runs_ahead() const { return sweeps_; }
+
   bool completed() const;
   std::int64_t makespan_ns() const { return makespan_ns_; }
   std::int64_t busy_ns(int rank) const { return ranks_[static_cast<std::size_t>(rank)].busy_ns; }
