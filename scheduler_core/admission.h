@@ -148,7 +148,7 @@ class Admission {
   std::int64_t held_bytes_ = 0;
   std::int64_t peak_bytes_ = 0;
   std::int64_t budget_bytes_ = 0;  // without a budget, more than any sum
-  std::int64_t pool_bytes_ = 0;  // oldest first: what is free in the pool
+  std::int64_t pool_bytes_ = 0;    // oldest first: what is free in the pool
   bool limited_ = false;
   bool oldest_first_ = false;  // the rule, and there is a budget
   // One stage, and shares: then what is free is the budget less what is held,

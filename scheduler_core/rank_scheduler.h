@@ -136,7 +136,7 @@ class RankScheduler {
   // A task by its local index, [local stage][slot][microbatch]; its "group" is
   // [local stage][slot].
   struct LocalTask {
-    std::uint32_t position : 18 = 0;  // in the hint
+    std::uint32_t position : 18 = 0;   // in the hint
     std::uint32_t ready_set : 14 = 0;  // in ready_: where it stands when ready
     // How many dependencies are not yet met, or one of the marks below.
     std::uint16_t unmet = kNoSuchTask;

@@ -171,7 +171,8 @@ std::vector<LinkBound> EagerEngine::least_latencies() const {
     if (edge.local() || !edge.carries) continue;
     const std::int64_t* const first =
         group_latency_ns_ + id * static_cast<std::size_t>(microbatches_);
-    links.push_back({edge.from_rank, edge.to_rank, *std::min_element(first, first + microbatches_)});
+    links.push_back(
+        {edge.from_rank, edge.to_rank, *std::min_element(first, first + microbatches_)});
   }
   return links;
 }
@@ -205,8 +206,8 @@ void EagerEngine::run_sweeps() {
     if (events_.least() == NextEventTree::kNever) return;
     for (int rank = 0; rank < ranks; ++rank) {
       next_ns_[static_cast<std::size_t>(rank)] = events_.at(rank);
-      horizons_.set_floor(rank, std::max(events_.least(), next_decision_ns(
-                                    ranks_[static_cast<std::size_t>(rank)])));
+      horizons_.set_floor(rank, std::max(events_.least(),
+                                         next_decision_ns(ranks_[static_cast<std::size_t>(rank)])));
     }
   }
 }
@@ -240,9 +241,8 @@ void EagerEngine::run_sweeps() {
 
 void EagerEngine::raise_floor(int rank, std::int64_t horizon_ns) {
   const RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  horizons_.set_floor_of_idle(
-      rank, std::min(next_ns_[static_cast<std::size_t>(rank)], horizon_ns),
-      state.held == 0 ? NextEventTree::kNever : state.front.end_ns);
+  horizons_.set_floor_of_idle(rank, std::min(next_ns_[static_cast<std::size_t>(rank)], horizon_ns),
+                              state.held == 0 ? NextEventTree::kNever : state.front.end_ns);
 }
 
 // Most instants are those of one rank alone; flattened, as this is the loop
@@ -396,7 +396,8 @@ void EagerEngine::drain_transmissions(RankAccount& account, std::int64_t now_ns)
 template <EagerEngine::Loop kLoop>
 void EagerEngine::deliver(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  if constexpr (kLoop == Loop::kAccounts) drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
+  if constexpr (kLoop == Loop::kAccounts)
+    drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
   if (state.inbox_ns > now_ns) return;
   RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
   state.arrivals.drain(now_ns, [&](const Arrival& arrival) {
@@ -435,7 +436,8 @@ void EagerEngine::decide(int rank, std::int64_t now_ns) {
   while (state.held < depth_) {
     state.wake_ns = NextEventTree::kNever;
     const Decision decision = scheduler.decide(now_ns);
-    if constexpr (kLoop == Loop::kAccounts) accounts_[static_cast<std::size_t>(rank)].reason = decision.reason;
+    if constexpr (kLoop == Loop::kAccounts)
+      accounts_[static_cast<std::size_t>(rank)].reason = decision.reason;
     if (decision.action == Decision::Action::kStart) {
       begin<kLoop>(rank, decision.task, now_ns);
       continue;

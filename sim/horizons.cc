@@ -15,8 +15,8 @@ Horizons::Horizons(std::span<const LinkBound> links, std::vector<std::int64_t> s
   }
   for (int rank = 0; rank < static_cast<int>(shortest_ns_.size()); ++rank) {
     first_.push_back(static_cast<std::uint32_t>(inputs_.size()));
-    for (auto link = least.lower_bound({rank, 0});
-         link != least.end() && link->first.first == rank; ++link) {
+    for (auto link = least.lower_bound({rank, 0}); link != least.end() && link->first.first == rank;
+         ++link) {
       inputs_.push_back({static_cast<std::size_t>(link->first.second), link->second});
     }
   }

@@ -57,8 +57,7 @@ class Horizons {
   /// The rank decides nothing before `decides_ns`, which is at most kFarNs, and
   /// finishes nothing it holds already before `finish_ns`.
   void set_floor_of_idle(int rank, std::int64_t decides_ns, std::int64_t finish_ns) {
-    set_floor(rank,
-              std::min(finish_ns, decides_ns + shortest_ns_[static_cast<std::size_t>(rank)]));
+    set_floor(rank, std::min(finish_ns, decides_ns + shortest_ns_[static_cast<std::size_t>(rank)]));
   }
 
  private:

@@ -14,7 +14,10 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string>
 
+#include "experiments/version.h"
 #include "scheduler_core/random.h"
 #include "sim/eager_engine.h"
 #include "sim/prepared_case.h"
@@ -191,4 +194,23 @@ BENCHMARK(decide_blocked)->Args({8, 512});
 }  // namespace
 }  // namespace rrfp
 
-BENCHMARK_MAIN();
+// Numbers mean nothing without the machine and the build they come from.
+int main(int argc, char** argv) {
+  std::string machine = "unknown";
+  std::ifstream cpus("/proc/cpuinfo");
+  for (std::string line; std::getline(cpus, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      machine = line.substr(std::min(line.size(), line.find(':') + 2));
+      break;
+    }
+  }
+  benchmark::AddCustomContext("machine", machine);
+  benchmark::AddCustomContext("compiler", RRFP_BENCH_COMPILER);
+  benchmark::AddCustomContext("flags", RRFP_BENCH_FLAGS);
+  benchmark::AddCustomContext("rrfp", rrfp::version_text());
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
