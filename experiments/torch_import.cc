@@ -41,7 +41,8 @@ Dropped dropped_of(const TorchSchedule& torch) {
   return dropped;
 }
 
-std::string describe(const TorchPlan& plan, const Program& program, const Dropped& dropped) {
+std::string describe(const TorchPlan& plan, const Program& program, const Dropped& dropped,
+                     bool as_case) {
   std::array<std::int64_t, 4> kinds{};
   for (const std::vector<Task>& rank : plan.schedule.ranks) {
     for (const Task& task : rank) ++kinds[static_cast<std::size_t>(task.kind)];
@@ -58,9 +59,12 @@ std::string describe(const TorchPlan& plan, const Program& program, const Droppe
   const auto line = [&text](std::int64_t count, const std::string& what) {
     if (count > 0) text += "dropped " + std::to_string(count) + " " + what + "\n";
   };
-  line(dropped.messages,
-       "SEND and RECV cells: the network model places communication (`rrfp simulate --order` "
-       "keeps them)");
+  if (as_case && dropped.messages > 0) {
+    text += "kept " + std::to_string(dropped.messages) +
+            " SEND and RECV cells: launch-queue mode posts communication there\n";
+  } else {
+    line(dropped.messages, "SEND and RECV cells: this file is to hold compute alone");
+  }
   line(dropped.parameters, "UNSHARD, RESHARD and REDUCE_GRAD cells: parameters are not modelled");
   line(dropped.idle, "idle slots: a rank waits for what it needs, not for a slot");
   if (dropped.overlapped > 0) {
@@ -70,7 +74,7 @@ std::string describe(const TorchPlan& plan, const Program& program, const Droppe
   return text;
 }
 
-Case unit_case(const std::string& name, Program program, const Schedule& schedule) {
+Case unit_case(const std::string& name, Program program, const TorchPlan& plan) {
   Case unit{name, std::move(program)};
   const bool split = unit.program.split_backward();
   unit.duration_ns.assign(static_cast<std::size_t>(unit.program.task_ids()), 0);
@@ -82,7 +86,8 @@ Case unit_case(const std::string& name, Program program, const Schedule& schedul
   }
   unit.memory.activation_bytes.assign(
       static_cast<std::size_t>(unit.program.stages() * unit.program.microbatches()), 1);
-  unit.policy.hint.order = schedule.ranks;
+  unit.policy.hint.order = plan.schedule.ranks;
+  unit.policy.hint.messages = plan.messages;
   unit.policy.window = 1;
   return unit;
 }
@@ -102,9 +107,9 @@ Result<TorchImport> import_torch_csv(std::string_view text, const std::string& f
   if (!runs.ok()) return Error{file + ": " + runs.error().message};
 
   TorchImport imported;
-  imported.report = describe(plan, *program, dropped_of(*torch));
+  imported.report = describe(plan, *program, dropped_of(*torch), as_case);
   if (as_case) {
-    const Case unit = unit_case(file, *std::move(program), plan.schedule);
+    const Case unit = unit_case(file, *std::move(program), plan);
     imported.text = to_text(case_to_json(unit), JsonLayout::kReadable) + "\n";
     return imported;
   }

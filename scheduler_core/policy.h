@@ -22,12 +22,27 @@ struct Anticipation {
 /// In which order an iteration's microbatches enter.
 enum class Arrangement : std::uint8_t { kGiven, kAscending, kHill };
 
+/// A SEND or RECV that stands between the tasks of an order. Runtimes that take
+/// such orders post communication there (launch-queue mode); elsewhere it
+/// changes nothing.
+struct OrderedMessage {
+  int position = 0;  ///< it stands before the task at this position; size: at the end
+  bool sends = true;
+  Kind tensor = Kind::kForward;  ///< kForward: the activation, kBackward: the gradient
+  int stage = 0;                 ///< that sends, or receives, it
+  int microbatch = 0;
+
+  friend bool operator==(const OrderedMessage&, const OrderedMessage&) = default;
+};
+
 /// A hint by name, or spelled out.
 struct HintSpec {
   std::string name = "bf";               ///< ignored where order is given
   std::vector<std::vector<Task>> order;  ///< per rank; empty: by name
   int group = 0;                         ///< interleaved: microbatches per group; 0: ranks
   std::uint64_t seed = 0;                ///< of hint "random"
+  /// Per rank, in the order in which they stand; empty: the order says nothing.
+  std::vector<std::vector<OrderedMessage>> messages{};
 };
 
 /// No window: any ready task may start (readiness-first). 1: a pre-committed

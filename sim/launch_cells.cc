@@ -1,6 +1,7 @@
 #include "sim/launch_cells.h"
 
 #include <algorithm>
+#include <string>
 #include <tuple>
 
 #include "scheduler_core/check.h"
@@ -184,6 +185,45 @@ std::vector<LaunchCell> communication_cells(const Program& program, LaunchCellKi
     if (!crosses(edge) || edge.kind != tensor || end != stage) continue;
     cells.push_back(
         {kind, kNoTask, static_cast<std::int32_t>(id) * program.microbatches() + microbatch});
+  }
+  return cells;
+}
+
+Result<LaunchCells> given_cells(const Program& program, const Schedule& order,
+                                const std::vector<std::vector<OrderedMessage>>& messages) {
+  LaunchCells cells;
+  for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
+    std::vector<LaunchCell>& row = cells.emplace_back();
+    std::size_t next = 0;
+    const auto add_messages = [&](int position) -> Result<void> {
+      for (; next < messages[rank].size() && messages[rank][next].position == position; ++next) {
+        const OrderedMessage& message = messages[rank][next];
+        const std::string what = std::to_string(message.stage) +
+                                 (message.sends ? "SEND_" : "RECV_") + letter(message.tensor) +
+                                 std::to_string(message.microbatch) + " of rank " +
+                                 std::to_string(rank);
+        if (message.stage < 0 || message.stage >= program.stages() || message.microbatch < 0 ||
+            message.microbatch >= program.microbatches()) {
+          return Error{what + ": there is no such stage or microbatch"};
+        }
+        if (program.rank_of(message.stage) != static_cast<int>(rank)) {
+          return Error{what + ": the stage is on rank " +
+                       std::to_string(program.rank_of(message.stage))};
+        }
+        const auto kind = message.sends ? LaunchCellKind::kSend : LaunchCellKind::kReceive;
+        for (const LaunchCell& cell : communication_cells(program, kind, message.stage,
+                                                          message.tensor, message.microbatch)) {
+          row.push_back(cell);
+        }
+      }
+      return {};
+    };
+    for (std::size_t i = 0; i < order.ranks[rank].size(); ++i) {
+      if (Result<void> added = add_messages(static_cast<int>(i)); !added.ok()) return added.error();
+      row.push_back({LaunchCellKind::kCompute, program.find(order.ranks[rank][i]), -1});
+    }
+    const auto end = static_cast<int>(order.ranks[rank].size());
+    if (Result<void> added = add_messages(end); !added.ok()) return added.error();
   }
   return cells;
 }

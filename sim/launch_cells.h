@@ -31,6 +31,13 @@ using LaunchCells = std::vector<std::vector<LaunchCell>>;
 std::vector<LaunchCell> communication_cells(const Program& program, LaunchCellKind kind, int stage,
                                             Kind tensor, int microbatch);
 
+/// The cells of `order` with the SEND and RECV that its author placed. The error
+/// names one that the program does not have, or that stands on a wrong rank.
+/// REQUIRES: `order` holds each task of the program once, on its rank, and
+/// `messages` has a list for each rank.
+Result<LaunchCells> given_cells(const Program& program, const Schedule& order,
+                                const std::vector<std::vector<OrderedMessage>>& messages);
+
 /// Places communication as the zero-bubble runtime does. Cells of a message
 /// carry the planned end of its producer; the plan is `order` with the
 /// expected durations and one message time per transfer. Sorted by (planned

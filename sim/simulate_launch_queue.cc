@@ -176,10 +176,17 @@ Result<SimulationResult> simulate_launch_queue(const PreparedCase& prepared,
   Case fitted = prepared.input();
   fitted.program = prepared.program();
   fitted.duration_ns = prepared.duration_ns();
+  LaunchOptions with_cells = launch;
+  const HintSpec& hint = prepared.input().policy.hint;
+  if (launch.cells.empty() && !hint.messages.empty()) {
+    Result<LaunchCells> cells = given_cells(fitted.program, prepared.schedule(), hint.messages);
+    if (!cells.ok()) return cells.error();
+    with_cells.cells = *std::move(cells);
+  }
   const auto expected_ns = prepared.scheduler_config(0).expected_ns;
   fitted.expected_ns.assign(expected_ns.begin(), expected_ns.end());
   Result<SimulationResult> result =
-      simulate_launch_queue(fitted, prepared.schedule(), options, launch);
+      simulate_launch_queue(fitted, prepared.schedule(), options, with_cells);
   if (result.ok()) result->arrangement = prepared.arrangement();
   return result;
 }

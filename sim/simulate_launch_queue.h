@@ -46,7 +46,8 @@ Result<SimulationResult> simulate_launch_queue(const Case& input, const Schedule
                                                const SimulateOptions& options = {},
                                                const LaunchOptions& launch = {});
 
-/// The same for a prepared case, whose checks are done.
+/// The same for a prepared case, whose checks are done. Where `launch` has no
+/// cells, the SEND and RECV of its hint's order are taken, if it has any.
 Result<SimulationResult> simulate_launch_queue(const PreparedCase& prepared,
                                                const SimulateOptions& options = {},
                                                const LaunchOptions& launch = {});

@@ -1,5 +1,9 @@
 #include "traces/policy_file.h"
 
+#include <span>
+
+#include "traces/torch_csv.h"
+
 namespace rrfp {
 
 namespace {
@@ -11,22 +15,49 @@ constexpr Choice<Arrangement> kArrangements[] = {{"given", Arrangement::kGiven},
                                                  {"ascending", Arrangement::kAscending},
                                                  {"hill", Arrangement::kHill}};
 
-std::vector<std::vector<Task>> read_order(const JsonCursor& in, int ranks) {
-  std::vector<std::vector<Task>> order;
+// The tasks of an order, and what is sent and received between them.
+void read_order(const JsonCursor& in, int ranks, HintSpec* hint) {
+  bool any_message = false;
   for (const JsonCursor& row : in.items(static_cast<std::size_t>(ranks), "rank")) {
-    std::vector<Task>& tasks = order.emplace_back();
+    std::vector<Task>& tasks = hint->order.emplace_back();
+    std::vector<OrderedMessage>& messages = hint->messages.emplace_back();
     for (const JsonCursor& cell : row.items()) {
       const std::string text = cell.string();
-      if (!in.ok()) return {};
-      Result<Task> task = parse_task(text);
-      if (!task.ok()) {
-        cell.expected("a task such as \"3F0\": stage, one of F, B, I, W, microbatch");
-        return {};
+      if (!in.ok()) return;
+      if (const Result<Task> task = parse_task(text); task.ok()) {
+        tasks.push_back(*task);
+        continue;
       }
-      tasks.push_back(*task);
+      const Result<TorchAction> action = parse_torch_action(text);
+      if (!action.ok() || !is_message(action->op)) {
+        cell.expected(
+            "a task such as \"3F0\": stage, one of F, B, I, W, microbatch; or a message "
+            "such as \"3SEND_F0\"");
+        return;
+      }
+      any_message = true;
+      messages.push_back(to_message(*action, static_cast<int>(tasks.size())));
     }
   }
-  return order;
+  if (!any_message) hint->messages.clear();
+}
+
+JsonArray row_to_json(const std::vector<Task>& tasks, std::span<const OrderedMessage> messages) {
+  JsonArray row;
+  std::size_t next = 0;
+  for (std::size_t position = 0; position <= tasks.size(); ++position) {
+    for (; next < messages.size() && messages[next].position == static_cast<int>(position);
+         ++next) {
+      const OrderedMessage& message = messages[next];
+      TorchAction action;
+      action.stage = message.stage;
+      action.op = message_op(message.sends, message.tensor);
+      action.microbatch = message.microbatch;
+      row.emplace_back(to_string(action));
+    }
+    if (position < tasks.size()) row.emplace_back(to_string(tasks[position]));
+  }
+  return row;
 }
 
 }  // namespace
@@ -41,7 +72,7 @@ HintSpec read_hint(const JsonCursor& in, int ranks) {
             std::string(order ? "both" : "neither"));
   }
   if (name) hint.name = name->string();
-  if (order) hint.order = read_order(*order, ranks);
+  if (order) read_order(*order, ranks, &hint);
   hint.group = static_cast<int>(in.integer_or("group", 0, {1, kMostWindow}));
   hint.seed = static_cast<std::uint64_t>(in.integer_or("seed", 0));
   return hint;
@@ -75,10 +106,10 @@ JsonValue hint_to_json(const HintSpec& hint) {
     out.add("name", JsonValue(hint.name));
   } else {
     JsonArray rows;
-    for (const std::vector<Task>& tasks : hint.order) {
-      JsonArray row;
-      for (const Task& task : tasks) row.emplace_back(to_string(task));
-      rows.emplace_back(std::move(row));
+    for (std::size_t rank = 0; rank < hint.order.size(); ++rank) {
+      std::span<const OrderedMessage> messages;
+      if (!hint.messages.empty()) messages = hint.messages[rank];
+      rows.emplace_back(row_to_json(hint.order[rank], messages));
     }
     out.add("order", JsonValue(std::move(rows)));
   }

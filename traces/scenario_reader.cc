@@ -226,7 +226,9 @@ HintSpec read_csv_hint(const JsonCursor& in, const std::string& folder, int rank
     in.fail("found a schedule of " + std::to_string(torch->rows.size()) + " ranks; expected " +
             std::to_string(ranks));
   } else {
-    hint.order = to_plan(*torch).schedule.ranks;
+    TorchPlan plan = to_plan(*torch);
+    hint.order = std::move(plan.schedule.ranks);
+    hint.messages = std::move(plan.messages);
   }
   return hint;
 }

@@ -232,13 +232,30 @@ Result<TorchSchedule> read_torch_csv(const std::string& path, const TorchCsvOpti
   return parse_torch_csv(*text, path, options);
 }
 
+TorchOp message_op(bool sends, Kind tensor) {
+  if (tensor == Kind::kForward) return sends ? TorchOp::kSendForward : TorchOp::kRecvForward;
+  return sends ? TorchOp::kSendBackward : TorchOp::kRecvBackward;
+}
+
+OrderedMessage to_message(const TorchAction& action, int position) {
+  const bool forward = action.op == TorchOp::kSendForward || action.op == TorchOp::kRecvForward;
+  return {position, sends(action.op), forward ? Kind::kForward : Kind::kBackward, action.stage,
+          action.microbatch};
+}
+
+Result<TorchAction> parse_torch_action(std::string_view text) { return parse_action(text); }
+
 TorchPlan to_plan(const TorchSchedule& torch) {
   TorchPlan plan;
   plan.program.ranks = static_cast<int>(torch.rows.size());
   std::vector<int> ranks;  // by stage
   for (std::size_t rank = 0; rank < torch.rows.size(); ++rank) {
     std::vector<Task>& order = plan.schedule.ranks.emplace_back();
+    std::vector<OrderedMessage>& messages = plan.messages.emplace_back();
     for (const TorchAction& action : torch.rows[rank].actions) {
+      if (is_message(action.op)) {
+        messages.push_back(to_message(action, static_cast<int>(order.size())));
+      }
       if (!is_compute(action.op)) continue;
       order.push_back({action.stage, to_kind(action.op), action.microbatch});
       const auto stage = static_cast<std::size_t>(action.stage);
@@ -248,6 +265,8 @@ TorchPlan to_plan(const TorchSchedule& torch) {
       if (action.op == TorchOp::kInputGradient) plan.program.split_backward = true;
     }
   }
+  const auto silent = [](const std::vector<OrderedMessage>& messages) { return messages.empty(); };
+  if (std::all_of(plan.messages.begin(), plan.messages.end(), silent)) plan.messages.clear();
   for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
     StageSpec spec;
     spec.rank = ranks[stage];

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scheduler_core/policy.h"
 #include "scheduler_core/program.h"
 #include "scheduler_core/result.h"
 #include "scheduler_core/schedule.h"
@@ -53,6 +54,13 @@ constexpr bool is_compute(TorchOp op) { return op <= TorchOp::kWeightGradient; }
 /// SEND or RECV.
 constexpr bool is_message(TorchOp op) { return op >= TorchOp::kSendForward; }
 
+/// SEND_F and RECV_F move the activation, SEND_B and RECV_B the gradient.
+/// REQUIRES: is_message(op).
+constexpr bool sends(TorchOp op) {
+  return op == TorchOp::kSendForward || op == TorchOp::kSendBackward;
+}
+TorchOp message_op(bool sends, Kind tensor);
+
 /// One action of a row. Actions of one overlapped cell share their column.
 struct TorchAction {
   int stage = 0;
@@ -66,6 +74,8 @@ struct TorchAction {
 
 /// "3F0", "0SEND_F1", "2UNSHARD".
 std::string to_string(const TorchAction& action);
+/// Reads what to_string writes; the text must match in full.
+Result<TorchAction> parse_torch_action(std::string_view text);
 
 /// What one rank does. A column without an action is an idle slot.
 struct TorchRow {
@@ -100,6 +110,9 @@ Result<TorchSchedule> parse_torch_csv(std::string_view text, const std::string& 
                                       const TorchCsvOptions& options = {});
 Result<TorchSchedule> read_torch_csv(const std::string& path, const TorchCsvOptions& options = {});
 
+/// REQUIRES: is_message(action.op).
+OrderedMessage to_message(const TorchAction& action, int position);
+
 /// The compute actions as an order, and the chain of stages that they imply,
 /// placed as the rows say, with split backwards where any I stands.
 /// An overlapped pair gives its actions one after the other.
@@ -107,6 +120,8 @@ Result<TorchSchedule> read_torch_csv(const std::string& path, const TorchCsvOpti
 struct TorchPlan {
   ProgramSpec program;
   Schedule schedule;
+  /// The SEND and RECV cells, per rank; empty where the file has none.
+  std::vector<std::vector<OrderedMessage>> messages;
 };
 TorchPlan to_plan(const TorchSchedule& torch);
 

@@ -141,6 +141,9 @@ TEST(InfoAndImport, TorchSchedulesAreCheckedAndBecomeCasesOrPlainCells) {
   const Ran simulated = run_rrfp({"simulate", folder + "/case.json"});
   EXPECT_EQ(simulated.status, 0) << simulated.err;
   EXPECT_TRUE(has(simulated.out, "(6000000 ns)")) << simulated.out;
+  EXPECT_TRUE(has(made.out, "kept 4 SEND and RECV cells")) << made.out;
+  EXPECT_TRUE(has(read_test_file(folder + "/case.json"), "\"0F0\", \"0SEND_F0\", \"0RECV_B0\""))
+      << read_test_file(folder + "/case.json");
 
   const std::string cyclic = write_test_file(folder + "/cyclic.csv", "0B0,0F0\n1F0,1B0\n");
   const Ran blocked = run_rrfp({"import", "--from", "torch-csv", cyclic, folder + "/x.csv"});

@@ -14,6 +14,7 @@
 
 #include "sim/launch_per_peer.h"
 #include "sim/simulate_launch_queue.h"
+#include "traces/torch_csv.h"
 
 namespace rrfp {
 namespace {
@@ -161,6 +162,60 @@ TEST(LaunchQueueTest, MatchesEveryGoldenCase) {
     ++cases;
   }
   EXPECT_EQ(cases, 72);
+}
+
+/// A torch file with its SEND and RECV cells, through the reader and the one
+/// entry point, gives the exact times too; without the cells it does not.
+TEST(LaunchQueueTest, TorchFilesBringTheirCells) {
+  const json golden = shared_json("golden.json");
+  if (golden.is_null()) GTEST_SKIP() << "no shared launch_queue/golden.json";
+  int cases = 0;
+  int moved = 0;
+  for (const json& entry : golden["cases"]) {
+    if (entry["schedule"] != "zb") continue;
+    const json& ns = entry["durations_ns"];
+    Case input = chain({ns["F"], ns["I"], ns["W"]}, entry["microbatches"]);
+    input.network.message_ns = entry["message_ns"];
+    for (const json& link : entry["slow_directed"]) {
+      input.network.link_delays.push_back({link[0], link[1], entry["delay_ns"]});
+    }
+    std::string csv;
+    for (const json& row : golden["zb_order"][std::to_string(input.program.ranks())]) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        csv += (i == 0 ? "" : ",") + row[i].get<std::string>();
+      }
+      csv += "\n";
+    }
+    const auto torch = parse_torch_csv(csv, "zb.csv");
+    ASSERT_TRUE(torch.ok()) << torch.error().message;
+    const TorchPlan plan = to_plan(*torch);
+    input.policy.hint.order = plan.schedule.ranks;
+    input.policy.hint.messages = plan.messages;
+    const auto result = simulate(input);
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    EXPECT_EQ(result->makespan_ns, entry["makespan_ns"].get<std::int64_t>()) << entry.dump();
+    input.policy.hint.messages = {{}, {{0, false, Kind::kForward, 1, 0}}};
+    input.policy.hint.messages.resize(plan.messages.size());
+    EXPECT_FALSE(simulate(input)->completed) << "most messages are never sent";
+    ++cases;
+    moved += plan.messages[1].size() > 3 ? 1 : 0;
+  }
+  EXPECT_EQ(cases, 36);
+  EXPECT_EQ(moved, cases);
+}
+
+TEST(LaunchQueueTest, NamesACellThatHasNoPlace) {
+  Case input = chain({{10, 10}, {20, 20}, {}}, 2);
+  input.policy.hint.order = one_forward_one_backward(input.program).ranks;
+  const auto message_of = [&](const OrderedMessage& message) {
+    input.policy.hint.messages = {{message}, {}};
+    const auto result = simulate(input);
+    return result.ok() ? std::string("no error") : result.error().message;
+  };
+  EXPECT_EQ(message_of({0, true, Kind::kForward, 1, 0}),
+            "1SEND_F0 of rank 0: the stage is on rank 1");
+  EXPECT_EQ(message_of({0, true, Kind::kForward, 0, 2}),
+            "0SEND_F2 of rank 0: there is no such stage or microbatch");
 }
 
 std::vector<std::int64_t> to_ns(const json& list_ms) {
