@@ -83,7 +83,8 @@ Result<void> synchronise(std::vector<Replica>& replicas, const OptimizerSpec& op
 Error not_a_number(int step, int replicas, int replica, int microbatch, Real loss) {
   std::string of = "the loss of microbatch " + std::to_string(microbatch);
   if (replicas > 1) of += " of replica " + std::to_string(replica);
-  return Error{"step " + std::to_string(step) + ": " + of + " is " + std::to_string(loss)};
+  return Error{"step " + std::to_string(step) + ": " + of + " is " +
+               (std::isnan(loss) ? "nan" : "infinite")};
 }
 
 Result<Training> train_serially(const TrainingSpec& spec, const TrainingData& data,

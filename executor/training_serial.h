@@ -40,7 +40,7 @@ using Arrangements = std::vector<std::vector<std::vector<int>>>;
 Result<Training> train_serially(const TrainingSpec& spec, const TrainingData& data,
                                 const Program& program, const Arrangements& arrangements);
 
-/// "step 3: the loss of microbatch 2 is nan". Also of a replica, where there
+/// "step 3: the loss of microbatch 2 is nan" or "is infinite". Also of a replica, where there
 /// are several.
 Error not_a_number(int step, int replicas, int replica, int microbatch, Real loss);
 

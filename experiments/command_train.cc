@@ -116,9 +116,16 @@ std::string decimal(Real number) {
   return text;
 }
 
+// All digits that a number has.
+std::string exact(Real number) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.16e", number);
+  return text;
+}
+
 std::string as_json(const Training& trained, const std::string& policy) {
   JsonArray losses;
-  for (const Real loss : trained.loss) losses.push_back(JsonValue(Decimal{decimal(loss)}));
+  for (const Real loss : trained.loss) losses.push_back(JsonValue(Decimal{exact(loss)}));
   JsonValue json{JsonObject{}};
   json.add("policy", JsonValue(policy));
   json.add("loss", JsonValue(std::move(losses)));
@@ -153,9 +160,8 @@ Result<bool> check_against_serial(const TrainingRun& run, Terminal& terminal) {
     terminal.err << "losses and weights equal those of a serial run, bit for bit\n";
     return true;
   }
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.3g", largest);
-  terminal.err << "weights differ from those of a serial run, by " << text << " at most\n";
+  terminal.err << "weights differ from those of a serial run, by " << exact(largest)
+               << " at most\n";
   return !run.program().ordered_accumulation() && largest < 1e-6;
 }
 
