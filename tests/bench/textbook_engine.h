@@ -1,12 +1,14 @@
 // A simulator as a textbook has it, to be compared with: a binary heap of
-// events (std::priority_queue), one ordered map of ready tasks per rank
-// (std::map by hint position), and flat tables by task for positions and unmet
-// dependencies. An idle rank looks through its map from the front for the
-// first task that fits its budget. It is neither tuned nor slowed down.
+// events (std::priority_queue), and standard containers keyed by what they are
+// about: an ordered map of the ready tasks of each rank (by hint position),
+// positions and unmet dependencies by task, bytes held by stage. An idle rank
+// looks through its map from the front for the first task that is admissible.
+// It is neither tuned nor slowed down; flat tables by task number, which the
+// simulator has, would make it about twice as fast.
 //
-// It computes the makespan of a chain, one stage to a rank, in eager mode
-// without bandwidth, lanes, queue, window or anticipation, with activations of
-// one byte.
+// It simulates any stage graph with a split backward and a budget for each
+// rank under the rule of shares, in eager mode without bandwidth, lanes,
+// queue, window or anticipation.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 
 namespace rrfp {
 
+/// REQUIRES: activation_bytes and budget_bytes are given.
 std::int64_t textbook_makespan_ns(const PreparedCase& prepared);
 
 }  // namespace rrfp
