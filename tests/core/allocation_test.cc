@@ -2,37 +2,14 @@
 // from the first event of the first iteration on.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <deque>
-#include <new>
 
 #include "scheduler_core/announced_sequence.h"
 #include "scheduler_core/arrival_vote.h"
 #include "scheduler_core/edge_credits.h"
 #include "scheduler_core/rank_scheduler.h"
 #include "tests/core/orders.h"
-
-namespace {
-
-std::atomic<std::int64_t> allocations = 0;
-
-void* counted(std::size_t size) {
-  ++allocations;
-  void* const memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-
-}  // namespace
-
-// Of this whole test program.
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/count_allocations.h"
 
 namespace rrfp {
 namespace {
@@ -109,6 +86,7 @@ Program joined(bool ordered) {
 }
 
 TEST(Allocation, RankSchedulersMakeNoneFromTheFirstEventOn) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
   for (const Program& program :
        {testing::looped(3, 2, 8, true), testing::linear(4, 8), joined(false), joined(true)}) {
     const Schedule schedule = testing::make("bfw", program).value();
@@ -142,6 +120,7 @@ TEST(Allocation, RankSchedulersMakeNoneFromTheFirstEventOn) {
 }
 
 TEST(Allocation, TheOtherMachinesMakeNone) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
   ArrivalVote vote(4, 2);
   AnnouncedSequence sequence(4);
   EdgeCredits shares(4, 2, AdmissionRule::kShares);
@@ -168,6 +147,7 @@ TEST(Allocation, TheOtherMachinesMakeNone) {
 
 // The counter counts.
 TEST(Allocation, IsSeen) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
   const std::int64_t before = allocations;
   const std::vector<int> some(100, 1);
   EXPECT_EQ(some.size(), 100u);

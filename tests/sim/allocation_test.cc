@@ -1,64 +1,16 @@
 // Goal: no allocation after construction in RankScheduler, nor in
 // EagerEngine::run() once a first run has sized its buffers, so that the memory
 // of a sweep is flat however many iterations it takes.
-//
-// operator new is replaced for this whole program; only the thread that counts
-// is counted.
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "sim/eager_engine.h"
-
-namespace {
-thread_local bool counting = false;
-thread_local std::int64_t allocations = 0;
-
-void* counted(std::size_t size) {
-  if (counting) ++allocations;
-  if (void* const memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-
-void* counted(std::size_t size, std::align_val_t alignment) {
-  if (counting) ++allocations;
-  const auto unit = static_cast<std::size_t>(alignment);
-  if (void* const memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
-  throw std::bad_alloc();
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return counted(size, alignment);
-}
-void* operator new[](std::size_t size, std::align_val_t alignment) {
-  return counted(size, alignment);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#include "tests/count_allocations.h"
 
 namespace rrfp {
 namespace {
-
-template <typename Work>
-std::int64_t allocations_of(const Work& work) {
-  allocations = 0;
-  counting = true;
-  work();
-  counting = false;
-  return allocations;
-}
 
 Case chain_case(int ranks, int microbatches) {
   ProgramSpec spec;
@@ -96,14 +48,19 @@ void expect_flat(const Case& given) {
 
 // Without this, a counter that never counts would pass everything.
 TEST(Allocations, AreCounted) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
   EXPECT_GE(allocations_of([] { std::vector<std::int64_t>(1000).front() = 1; }), 1);
   const Case given = chain_case(4, 8);
   EXPECT_GE(allocations_of([&] { (void)PreparedCase::create(given); }), 1);
 }
 
-TEST(Allocations, NoneInALaterRunOfTheEngine) { expect_flat(chain_case(8, 64)); }
+TEST(Allocations, NoneInALaterRunOfTheEngine) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
+  expect_flat(chain_case(8, 64));
+}
 
 TEST(Allocations, NoneWithAnticipation) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
   Case given = chain_case(8, 64);
   given.policy.hint.name = "zb-h2";
   given.policy.anticipation = Anticipation{750, 500};
@@ -111,6 +68,7 @@ TEST(Allocations, NoneWithAnticipation) {
 }
 
 TEST(Allocations, NoneWithBandwidthAndAQueue) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
   Case given = chain_case(4, 16);
   given.network.bytes_per_second = 1'000'000'000;
   given.network.message_bytes.assign(static_cast<std::size_t>(given.program.task_ids()), 100);
@@ -119,6 +77,7 @@ TEST(Allocations, NoneWithBandwidthAndAQueue) {
 }
 
 TEST(Allocations, NoneInRankSchedulerAfterConstruction) {
+  RRFP_NEEDS_COUNTED_ALLOCATIONS();
   Case given = chain_case(4, 16);
   given.policy.anticipation = Anticipation{750, 500};
   const auto prepared = PreparedCase::create(given);
