@@ -207,9 +207,10 @@ TEST(Sweep, WhatCannotRunIsNamedAndNothingIsWritten) {
   const Ran ran = run_rrfp({"sweep", path, "--out", folder + "/out"});
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(ran.err, "rrfp sweep: " + path +
-                         ": policy \"zb-h1, ready\", iteration 0: rank 0: budget_bytes is 0; the "
-                         "least that works is 1 (the largest activation of each of its stages, summed)\n");
+  EXPECT_EQ(ran.err,
+            "rrfp sweep: " + path +
+                ": policy \"zb-h1, ready\", iteration 0: rank 0: budget_bytes is 0; the "
+                "least that works is 1 (the largest activation of each of its stages, summed)\n");
   EXPECT_TRUE(std::filesystem::is_empty(folder + "/out"));
   // What is in the way is told before the work.
   const std::string good = write_test_file(folder + "/good.json", small_scenario("2", kGrid));
