@@ -344,6 +344,8 @@ TEST(WorldsTable, TheFirstTableIsReproducedWithinATwentieth) {
 // What is lost to the lower bound, given order and hill. The published figures
 // do not say with which policy; readiness and the fixed order agree on them.
 TEST(WorldsTable, ArrangementIsWorthWhatIsClaimed) {
+  // All of them under a sanitizer too: 24 worlds miss the mean by more than .03.
+  constexpr int kArrangedWorlds = 240;
   const World& world = kTable[4];
   ASSERT_EQ(world.microbatch_cv, .5);
   const ScenarioResolver worlds = resolver(world);
@@ -357,7 +359,7 @@ TEST(WorldsTable, ArrangementIsWorthWhatIsClaimed) {
         Claim{kHints[3], Arrangement::kGiven, 1.13}, Claim{kHints[3], Arrangement::kHill, 1.02}}) {
     for (const int window : {1, kNoWindow}) {
       double sum = 0;
-      for (int iteration = 0; iteration < kWorlds; ++iteration) {
+      for (int iteration = 0; iteration < kArrangedWorlds; ++iteration) {
         Drawn drawn(worlds, iteration);
         const Choice choice = {claim.like.name, window, false, claim.arrangement};
         const std::unique_ptr<const PreparedCase> prepared = drawn.prepare(claim.like, choice);
@@ -366,7 +368,7 @@ TEST(WorldsTable, ArrangementIsWorthWhatIsClaimed) {
         sum += static_cast<double>(engine.makespan_ns()) /
                static_cast<double>(lower_bound_ns(*prepared));
       }
-      EXPECT_NEAR(sum / kWorlds, claim.over_bound, .03)
+      EXPECT_NEAR(sum / kArrangedWorlds, claim.over_bound, .03)
           << claim.like.name << ", window " << window << ", arrangement "
           << static_cast<int>(claim.arrangement);
     }
