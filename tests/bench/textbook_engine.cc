@@ -27,9 +27,11 @@ struct Rank {
   std::int64_t busy_ns = 0;
 };
 
-class Textbook {
+}  // namespace
+
+class TextbookEngine::State {
  public:
-  explicit Textbook(const PreparedCase& prepared)
+  explicit State(const PreparedCase& prepared)
       : prepared_(prepared),
         program_(prepared.program()),
         ranks_(static_cast<std::size_t>(program_.ranks())) {
@@ -43,12 +45,14 @@ class Textbook {
       int position = 0;
       for (const Task& task : order) {
         position_[task] = position++;
-        unmet_[task] = program_.dependencies(program_.find(task));
+        initial_unmet_[task] = program_.dependencies(program_.find(task));
       }
     }
   }
 
   std::int64_t run() {
+    unmet_ = initial_unmet_;
+    for (Rank& rank : ranks_) rank.peak_bytes = rank.busy_ns = 0;
     for (const auto& [task, unmet] : unmet_) {
       if (task.kind == Kind::kForward && program_.predecessors(task.stage).empty()) {
         events_.push({0, true, task});
@@ -152,12 +156,16 @@ class Textbook {
   const Program& program_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::map<Task, int> position_;  // in the hint of its rank
-  std::map<Task, int> unmet_;     // dependencies
+  std::map<Task, int> initial_unmet_;
+  std::map<Task, int> unmet_;  // dependencies
   std::vector<Rank> ranks_;
 };
 
-}  // namespace
+TextbookEngine::TextbookEngine(const PreparedCase& prepared)
+    : state_(std::make_unique<State>(prepared)) {}
 
-std::int64_t textbook_makespan_ns(const PreparedCase& prepared) { return Textbook(prepared).run(); }
+TextbookEngine::~TextbookEngine() = default;
+
+std::int64_t TextbookEngine::run() { return state_->run(); }
 
 }  // namespace rrfp

@@ -12,12 +12,25 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "sim/prepared_case.h"
 
 namespace rrfp {
 
-/// REQUIRES: activation_bytes and budget_bytes are given.
-std::int64_t textbook_makespan_ns(const PreparedCase& prepared);
+class TextbookEngine {
+ public:
+  /// REQUIRES: `prepared` has activation_bytes and budget_bytes, and outlives
+  /// the engine.
+  explicit TextbookEngine(const PreparedCase& prepared);
+  ~TextbookEngine();
+
+  /// Runs one iteration and returns its makespan.
+  std::int64_t run();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace rrfp
