@@ -81,12 +81,11 @@ RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker
   RunOutcome outcome;
   outcome.left_behind = !wait_for_all(*team);
   if (outcome.left_behind) team->stop->store(true);
-  const std::lock_guard<std::mutex> lock(team->mutex);
+  std::unique_lock<std::mutex> lock(team->mutex);
   for (int endpoint = 0; endpoint < grid.size(); ++endpoint) {
     const auto index = static_cast<std::size_t>(endpoint);
     const std::optional<WorkerEnd>& end = team->ends[index];
     if (!end) {
-      threads[index].detach();
       outcome.waiting.push_back("rank " + std::to_string(grid.place(endpoint).rank) +
                                 " did not come back");
       continue;
@@ -100,6 +99,13 @@ RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker
       outcome.blocked.push_back(team->plan->world(0, place.replica).program().task(end->next_task));
     }
   }
+  // Who was told to stop may yet come back. A thread that does must not read
+  // what its caller has freed by then, so it is waited for a little longer.
+  team->changed.wait_for(lock, std::chrono::seconds(1), [&] { return team->ended == grid.size(); });
+  for (std::size_t index = 0; index < threads.size(); ++index) {
+    if (!team->ends[index]) threads[index].detach();
+  }
+  lock.unlock();
   for (std::thread& thread : threads) {
     if (thread.joinable()) thread.join();
   }
