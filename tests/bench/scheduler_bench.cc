@@ -20,8 +20,8 @@
 #include "experiments/version.h"
 #include "scheduler_core/random.h"
 #include "sim/eager_engine.h"
-#include "sim/prepared_case.h"
 #include "tests/bench/textbook_engine.h"
+#include "traces/prepared_case.h"
 
 namespace rrfp {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "sim/prepared_case.h"
+#include "traces/prepared_case.h"
 
 namespace rrfp {
 
