@@ -18,7 +18,8 @@
 
 namespace rrfp {
 
-/// What comes after the last task of a stage, see SEMANTICS: data parallelism.
+/// What comes after the last task of a stage: with data parallelism the
+/// replicas' gradients are summed stage by stage, then the optimizer steps.
 struct IterationEnd {
   std::vector<std::int64_t> gradient_sync_ns;  ///< by stage; empty: no time
   std::int64_t optimizer_ns = 0;
