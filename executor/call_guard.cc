@@ -31,7 +31,7 @@ std::optional<std::string> CallGuard::refuse_input(const CoreCall& call, bool no
   } else if (slot != Slot::kWeight && call.other >= 0 && call.other < program.stages()) {
     const Kind kind = slot == Slot::kForward ? Kind::kForward : Kind::kBackward;
     const EdgeId edge = program.find_edge(kind, call.other, stage);
-    known = edge >= 0 && !program.edge(edge).local() && program.edge(edge).carries;
+    known = edge >= 0 && program.edge(edge).crosses();
   }
   if (!known) return "the task has no such input";
   const std::pair<TaskId, int> input(call.task, call.other);
@@ -54,8 +54,8 @@ bool CallGuard::is_outgoing_activation(EdgeId id) const {
   const Program& program = world_->program();
   if (id < 0 || id >= static_cast<EdgeId>(program.edges().size())) return false;
   const Edge& edge = program.edge(id);
-  return edge.kind == Kind::kForward && !edge.local() && edge.carries &&
-         edge.from_rank == place_.rank && world_->input().network.mode == NetworkMode::kEager;
+  return edge.kind == Kind::kForward && edge.crosses() && edge.from_rank == place_.rank &&
+         world_->input().network.mode == NetworkMode::kEager;
 }
 
 std::optional<std::string> CallGuard::refuse_credits(const CoreCall& call) {

@@ -30,7 +30,7 @@ CoreMachines::CoreMachines(const PreparedCase& world, const Place& place,
   const int credits = options.credits > 0 ? options.credits : microbatches_;
   for (std::size_t id = 0; id < program.edges().size(); ++id) {
     const Edge& edge = program.edges()[id];
-    if (!eager || edge.kind != Kind::kForward || edge.local() || !edge.carries) continue;
+    if (!eager || edge.kind != Kind::kForward || !edge.crosses()) continue;
     if (edge.from_rank != place.rank) continue;
     credits_of_[id] = static_cast<int>(credits_.size());
     credits_.emplace_back(microbatches_, credits, rule_for(program));

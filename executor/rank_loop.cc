@@ -18,23 +18,14 @@ RankLoop::RankLoop(const LoopContext& context)
       states_(static_cast<std::size_t>(program_.task_ids())),
       arrival_of_(program_.edges().size() * static_cast<std::size_t>(microbatches_), -1),
       link_free_ns_(static_cast<std::size_t>(program_.ranks())),
+      roots_(world_.root_inputs(context.place.rank)),
       sync_(context) {
   record_.endpoint = context.grid.endpoint(context.place);
   record_.iteration = context.iteration;
   record_.tasks.reserve(static_cast<std::size_t>(size_));
-  const std::vector<std::int64_t>& ready_ns = world_.input().input_ready_ns;
-  for (const int stage : program_.stages_of(context.place.rank)) {
-    if (!program_.predecessors(stage).empty()) continue;
-    for (int m = 0; m < microbatches_; ++m) {
-      roots_.push_back({ready_ns.empty() ? 0 : ready_ns[static_cast<std::size_t>(m)],
-                        program_.task_id(stage, Slot::kForward, m)});
-    }
-  }
-  std::stable_sort(roots_.begin(), roots_.end(),
-                   [](const RootInput& a, const RootInput& b) { return a.time_ns < b.time_ns; });
   for (const Edge& edge : program_.edges()) {
-    if (edge.local() || !edge.carries || edge.to_rank != context.place.rank) continue;
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    if (!edge.crosses() || edge.to_rank != context.place.rank) continue;
+    const Slot slot = edge.slot();
     for (int m = 0; m < microbatches_; ++m) ++at(program_.task_id(edge.to, slot, m)).inputs_missing;
   }
 }
@@ -233,7 +224,7 @@ Result<void> RankLoop::send_granted(EdgeId edge, std::int64_t now_ns) {
 // The world's link and latency decide when the receiver may look at it.
 Result<void> RankLoop::send_message(EdgeId id, int microbatch, std::int64_t now_ns) {
   const Edge& edge = program_.edge(id);
-  const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+  const Slot slot = edge.slot();
   const auto message = static_cast<std::size_t>(id * microbatches_ + microbatch);
   const TaskId producer = program_.task_id(edge.from, slot, microbatch);
   Result<Payload> payload = context_.device->output(producer, id);

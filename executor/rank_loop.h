@@ -41,10 +41,6 @@ class RankLoop final : public IterationLoop {
   WorkerRecord take_record() override;
 
  private:
-  struct RootInput {
-    std::int64_t time_ns = 0;
-    TaskId task = kNoTask;
-  };
   // Of a task, by TaskId.
   struct TaskState {
     std::int64_t ready_ns = 0;
@@ -95,7 +91,7 @@ class RankLoop final : public IterationLoop {
   std::vector<TaskState> states_;
   std::vector<std::int32_t> arrival_of_;    // by message: into record_.arrivals; -1: not here
   std::vector<std::int64_t> link_free_ns_;  // by destination rank
-  std::vector<RootInput> roots_;            // by time
+  std::span<const RootInput> roots_;        // by time
   std::size_t next_root_ = 0;
   GradientSync sync_;
   int ended_count_ = 0;

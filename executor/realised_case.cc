@@ -37,8 +37,8 @@ std::int64_t phase_end_ns(const Program& program, TaskId before, TaskId next,
   std::int64_t end_ns = previous_end_ns;
   for (std::size_t id = 0; id < program.edges().size(); ++id) {
     const Edge& edge = program.edges()[id];
-    if (edge.local() || !edge.carries) continue;
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    if (!edge.crosses()) continue;
+    const Slot slot = edge.slot();
     for (const TaskId task : {before, next}) {
       if (task == kNoTask || program.slot_of(task) != slot) continue;
       if (program.stage_of(task) != (task == before ? edge.from : edge.to)) continue;

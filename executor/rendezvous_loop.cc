@@ -20,19 +20,10 @@ RendezvousLoop::RendezvousLoop(const LoopContext& context)
       machines_(*context.machines),
       microbatches_(program_.microbatches()),
       peer_posted_ns_(program_.edges().size() * static_cast<std::size_t>(microbatches_), -1),
+      roots_(world_.root_inputs(context.place.rank)),
       sync_(context) {
   record_.endpoint = context.grid.endpoint(context.place);
   record_.iteration = context.iteration;
-  const std::vector<std::int64_t>& ready_ns = world_.input().input_ready_ns;
-  for (const int stage : program_.stages_of(context.place.rank)) {
-    if (!program_.predecessors(stage).empty()) continue;
-    for (int m = 0; m < microbatches_; ++m) {
-      roots_.push_back({ready_ns.empty() ? 0 : ready_ns[static_cast<std::size_t>(m)],
-                        program_.task_id(stage, Slot::kForward, m)});
-    }
-  }
-  std::stable_sort(roots_.begin(), roots_.end(),
-                   [](const RootInput& a, const RootInput& b) { return a.time_ns < b.time_ns; });
 }
 
 TaskId RendezvousLoop::task_at(int position) const {
@@ -40,19 +31,8 @@ TaskId RendezvousLoop::task_at(int position) const {
   return position >= 0 && position < scheduler.size() ? scheduler.task_at(position) : kNoTask;
 }
 
-std::vector<EdgeId> RendezvousLoop::inputs_of(TaskId task) const {
-  std::vector<EdgeId> inputs;
-  const Slot slot = program_.slot_of(task);
-  if (slot == Slot::kWeight) return inputs;
-  const Kind kind = slot == Slot::kForward ? Kind::kForward : Kind::kBackward;
-  const int stage = program_.stage_of(task);
-  for (std::size_t id = 0; id < program_.edges().size(); ++id) {
-    const Edge& edge = program_.edges()[id];
-    if (edge.to == stage && edge.kind == kind && !edge.local() && edge.carries) {
-      inputs.push_back(static_cast<EdgeId>(id));
-    }
-  }
-  return inputs;
+std::span<const EdgeId> RendezvousLoop::inputs_of(TaskId task) const {
+  return program_.edges_to(program_.stage_of(task), program_.slot_of(task));
 }
 
 Result<void> RendezvousLoop::post_phase(std::int64_t now_ns) {
@@ -67,6 +47,7 @@ Result<void> RendezvousLoop::post_phase(std::int64_t now_ns) {
   }
   if (const TaskId next = task_at(position_ + 1); next != kNoTask) {
     for (const EdgeId id : inputs_of(next)) {
+      if (program_.edge(id).local()) continue;
       phase_.push_back({id, program_.microbatch_of(next), false});
       Letter posted;
       posted.tag = Tag::kPost;
@@ -88,7 +69,7 @@ Result<void> RendezvousLoop::post_phase(std::int64_t now_ns) {
 
 Result<void> RendezvousLoop::start_transfer(Transfer& transfer, std::int64_t now_ns) {
   const Edge& edge = program_.edge(transfer.edge);
-  const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+  const Slot slot = edge.slot();
   const std::size_t index = message(transfer.edge, transfer.microbatch);
   Result<Payload> payload = context_.device->output(
       program_.task_id(edge.from, slot, transfer.microbatch), transfer.edge);
@@ -140,7 +121,9 @@ void RendezvousLoop::end_phase(std::int64_t now_ns) {
   const TaskId next = task_at(position_ + 1);
   state_ = next == kNoTask ? State::kAfter : State::kWaiting;
   if (next == kNoTask) return;
-  for (const EdgeId id : inputs_of(next)) machines_.on_input(next, program_.edge(id).from);
+  for (const EdgeId id : inputs_of(next)) {
+    if (!program_.edge(id).local()) machines_.on_input(next, program_.edge(id).from);
+  }
   decide(now_ns);
 }
 
@@ -235,7 +218,7 @@ std::string RendezvousLoop::waiting(std::int64_t now_ns) const {
     const Edge& edge = program_.edge(transfer.edge);
     const std::string channel = "channel rank " + std::to_string(edge.from_rank) + " -> rank " +
                                 std::to_string(edge.to_rank);
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    const Slot slot = edge.slot();
     const TaskId task = program_.task_id(edge.to, slot, transfer.microbatch);
     return transfer.send ? "waits for rank " + std::to_string(edge.to_rank) + " to receive what " +
                                name(task) + " needs, on " + channel

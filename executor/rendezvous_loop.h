@@ -47,10 +47,6 @@ class RendezvousLoop final : public IterationLoop {
     std::int64_t end_ns = kNever;  // sends: when it is over
     bool done = false;
   };
-  struct RootInput {
-    std::int64_t time_ns = 0;
-    TaskId task = kNoTask;
-  };
 
   Result<void> post_phase(std::int64_t now_ns);
   Result<void> start_transfer(Transfer& transfer, std::int64_t now_ns);
@@ -61,7 +57,7 @@ class RendezvousLoop final : public IterationLoop {
   void decide(std::int64_t now_ns);
   Result<void> on_device(const DeviceEvent& event, std::int64_t now_ns);
   TaskId task_at(int position) const;
-  std::vector<EdgeId> inputs_of(TaskId task) const;
+  std::span<const EdgeId> inputs_of(TaskId task) const;
   std::size_t message(EdgeId edge, int microbatch) const {
     return static_cast<std::size_t>(edge * microbatches_ + microbatch);
   }
@@ -80,7 +76,7 @@ class RendezvousLoop final : public IterationLoop {
   std::vector<Transfer> phase_;
   std::int64_t posted_ns_ = 0;                // of this phase
   std::vector<std::int64_t> peer_posted_ns_;  // by message; -1: not yet
-  std::vector<RootInput> roots_;
+  std::span<const RootInput> roots_;
   std::size_t next_root_ = 0;
   std::int64_t decided_ns_ = 0;
   std::int64_t ready_ns_ = 0;

@@ -95,7 +95,7 @@ class Explanation {
     std::string text;
     for (const EdgeId id : program_.edges_from(program_.stage_of(last), program_.slot_of(last))) {
       const Edge& edge = program_.edge(id);
-      const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+      const Slot slot = edge.slot();
       const TaskId receiver = program_.task_id(edge.to, slot, program_.microbatch_of(last));
       if (edge.local() || started(receiver)) continue;
       add_to_list(text, to_string(record.order.back()) + " to " + about(receiver));

@@ -124,7 +124,7 @@ class TimelineWriter {
   void write_message(std::size_t number) {
     const MessageRecord& message = result_.messages[number];
     const Edge& edge = program_.edge(message.edge);
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    const Slot slot = edge.slot();
     const auto at = [&](int stage) {
       return static_cast<std::size_t>(program_.task_id(stage, slot, message.microbatch));
     };

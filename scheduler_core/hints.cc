@@ -117,13 +117,7 @@ class LongestPaths {
     }
     if (slot == Slot::kForward) follow(program_.task_id(stage, Slot::kBackward, microbatch), 0);
     if (slot == Slot::kBackward) follow(program_.task_id(stage, Slot::kWeight, microbatch), 0);
-    if (program_.ordered_accumulation() && program_.accumulates(id) &&
-        microbatch + 1 < program_.microbatches()) {
-      const TaskId weight = program_.task_id(stage, Slot::kWeight, microbatch + 1);
-      follow(program_.exists(weight) ? weight
-                                     : program_.task_id(stage, Slot::kBackward, microbatch + 1),
-             0);
-    }
+    if (const TaskId next = program_.next_accumulation(id); next != kNoTask) follow(next, 0);
     paths_[index(id)] = {saturating_sum(rest.length_ns, duration_ns(id)), rest.tasks + 1};
   }
 

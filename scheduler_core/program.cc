@@ -103,6 +103,7 @@ Program::Program(ProgramSpec spec) : spec_(std::move(spec)) {
   successors_.resize(count);
   stages_of_rank_.resize(static_cast<std::size_t>(spec_.ranks));
   edges_from_.resize(count * kSlots);
+  edges_to_.resize(count * kSlots);
   for (std::size_t stage = 0; stage < count; ++stage) {
     const StageSpec& self = spec_.stages[stage];
     predecessors_[stage] = self.predecessors;
@@ -122,14 +123,18 @@ Program::Program(ProgramSpec spec) : spec_(std::move(spec)) {
   }
   for (std::size_t id = 0; id < edges_.size(); ++id) {
     const Edge& edge = edges_[id];
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
-    if (edge.carries) {
-      edges_from_[static_cast<std::size_t>(edge.from * kSlots + static_cast<int>(slot))].push_back(
-          static_cast<EdgeId>(id));
-    }
+    if (!edge.carries) continue;
+    const int slot = static_cast<int>(edge.slot());
+    edges_from_[static_cast<std::size_t>(edge.from * kSlots + slot)].push_back(
+        static_cast<EdgeId>(id));
+    edges_to_[static_cast<std::size_t>(edge.to * kSlots + slot)].push_back(static_cast<EdgeId>(id));
   }
   for (std::vector<int>& list : edges_from_) {
     std::sort(list.begin(), list.end(), [this](int a, int b) { return edge(a).to < edge(b).to; });
+  }
+  for (std::vector<int>& list : edges_to_) {
+    std::sort(list.begin(), list.end(),
+              [this](int a, int b) { return edge(a).from < edge(b).from; });
   }
 }
 
@@ -203,6 +208,12 @@ bool Program::accumulates(TaskId id) const {
   if (backward_of(stage_of(id)) != Backward::kFull) return false;
   const Kind kind = task(id).kind;
   return kind == Kind::kWeightGradient || kind == Kind::kBackward;
+}
+
+TaskId Program::next_accumulation(TaskId id) const {
+  const int next = microbatch_of(id) + 1;
+  if (!ordered_accumulation() || !accumulates(id) || next == microbatches()) return kNoTask;
+  return accumulation_of(stage_of(id), next);
 }
 
 int Program::dependencies(TaskId id) const {

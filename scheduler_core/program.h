@@ -66,6 +66,10 @@ struct Edge {
   bool carries = true;  ///< false: a gradient that nobody needs (frozen stage)
 
   bool local() const { return from_rank == to_rank; }
+  /// It is a message: something that travels between ranks.
+  bool crosses() const { return carries && !local(); }
+  /// Of the tasks that send along it, and of those that get what it brings.
+  Slot slot() const { return kind == Kind::kForward ? Slot::kForward : Slot::kBackward; }
 };
 
 /// Dense number of an Edge within its Program.
@@ -121,6 +125,15 @@ class Program {
   /// True where the task adds into the weight gradient: W, or B of a stage
   /// with a full backward.
   bool accumulates(TaskId id) const;
+  /// The task that adds this microbatch's weight gradient.
+  /// REQUIRES: backward_of(stage) == Backward::kFull.
+  TaskId accumulation_of(int stage, int microbatch) const {
+    const TaskId weight = task_id(stage, Slot::kWeight, microbatch);
+    return exists(weight) ? weight : task_id(stage, Slot::kBackward, microbatch);
+  }
+  /// With ordered accumulation, the task that waits for `id` to have added its
+  /// weight gradient; else, or where there is none, kNoTask.
+  TaskId next_accumulation(TaskId id) const;
   /// How many things must happen before the task is ready: inputs from
   /// predecessors (or the one root input), gradients from successors, the
   /// task before it in its own stage, and the accumulation before it.
@@ -133,6 +146,11 @@ class Program {
   /// Slot::kWeight has none.
   std::span<const EdgeId> edges_from(int stage, Slot slot) const {
     return at(edges_from_, stage * kSlots + static_cast<int>(slot));
+  }
+  /// Edges along which a task of this slot gets its inputs, ascending source
+  /// stage, local ones included, only those that carry. Slot::kWeight has none.
+  std::span<const EdgeId> edges_to(int stage, Slot slot) const {
+    return at(edges_to_, stage * kSlots + static_cast<int>(slot));
   }
   /// -1 where there is no such edge of the stage graph. `from` of a gradient
   /// is its sender.
@@ -151,6 +169,7 @@ class Program {
   Lists successors_;
   Lists stages_of_rank_;
   Lists edges_from_;
+  Lists edges_to_;
   std::vector<Edge> edges_;                 // per edge of the graph: activation, gradient
   std::vector<std::ptrdiff_t> first_edge_;  // [stage]: of its edges to successors
   std::vector<bool> fused_;

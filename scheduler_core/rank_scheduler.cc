@@ -132,15 +132,10 @@ void RankScheduler::build_messages() {
 
 void RankScheduler::build_accumulation() {
   if (!ordered_) return;
-  const Program& program = *program_;
   next_accumulation_ = FixedArray<std::int32_t>(locals_.size(), -1);
   for (const std::int32_t local : local_at_) {
-    const TaskId id = id_of(local);
-    const int next = program.microbatch_of(id) + 1;
-    if (!program.accumulates(id) || next == microbatches_) continue;
-    const TaskId weight = program.task_id(program.stage_of(id), Slot::kWeight, next);
-    const TaskId backward = program.task_id(program.stage_of(id), Slot::kBackward, next);
-    next_accumulation_[local] = local_of(program.exists(weight) ? weight : backward);
+    const TaskId next = program_->next_accumulation(id_of(local));
+    if (next != kNoTask) next_accumulation_[local] = local_of(next);
   }
 }
 

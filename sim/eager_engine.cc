@@ -34,8 +34,8 @@ EagerEngine::EagerEngine(const PreparedCase& prepared, const EngineDetail& detai
       ring_(static_cast<std::size_t>(program_.ranks() * depth_)),
       events_(program_.ranks()),
       next_ns_(ranks_.size()),
-      horizons_(least_latencies(), shortest_tasks()),
-      sweeps_(!accounted_ && !prepared.input().policy.anticipation && horizons_.exist()),
+      horizons_(find_horizons()),
+      sweeps_(horizons_ && horizons_->exist()),
       idle_(program_.ranks()) {
   schedulers_.reserve(ranks_.size());
   for (int rank = 0; rank < program_.ranks(); ++rank) {
@@ -138,22 +138,17 @@ void EagerEngine::reset(std::int64_t clip_ns) {
 }
 
 void EagerEngine::deliver_root_inputs() {
-  const std::vector<std::int64_t>& ready_ns = prepared_.input().input_ready_ns;
-  for (int stage = 0; stage < program_.stages(); ++stage) {
-    if (!program_.predecessors(stage).empty()) continue;
-    const int rank = program_.rank_of(stage);
+  for (int rank = 0; rank < program_.ranks(); ++rank) {
     RankState& state = ranks_[static_cast<std::size_t>(rank)];
-    for (int m = 0; m < microbatches_; ++m) {
-      const TaskId task = program_.task_id(stage, Slot::kForward, m);
-      const std::int64_t time_ns = ready_ns.empty() ? 0 : ready_ns[static_cast<std::size_t>(m)];
-      if (time_ns == 0) {
-        schedulers_[static_cast<std::size_t>(rank)].on_input(task, RankScheduler::kRootInput);
+    for (const RootInput& input : prepared_.root_inputs(rank)) {
+      if (input.time_ns == 0) {
+        schedulers_[static_cast<std::size_t>(rank)].on_input(input.task, RankScheduler::kRootInput);
       } else {
-        state.arrivals.insert({time_ns, task, RankScheduler::kRootInput});
-        state.inbox_ns = state.arrivals.next_ns();
+        state.arrivals.insert({input.time_ns, input.task, RankScheduler::kRootInput});
         ++accounts_[static_cast<std::size_t>(rank)].root_inputs;
       }
     }
+    state.inbox_ns = state.arrivals.next_ns();
   }
 }
 
@@ -164,11 +159,17 @@ void EagerEngine::run_rounds(std::int64_t limit) {
   }
 }
 
+// Only for the loop that runs ranks ahead: nothing is accounted or announced.
+std::optional<Horizons> EagerEngine::find_horizons() const {
+  if (accounted_ || prepared_.input().policy.anticipation) return std::nullopt;
+  return Horizons(least_latencies(), shortest_tasks());
+}
+
 std::vector<LinkBound> EagerEngine::least_latencies() const {
   std::vector<LinkBound> links;
   for (std::size_t id = 0; id < program_.edges().size(); ++id) {
     const Edge& edge = program_.edges()[id];
-    if (edge.local() || !edge.carries) continue;
+    if (!edge.crosses()) continue;
     const std::int64_t* const first =
         group_latency_ns_ + id * static_cast<std::size_t>(microbatches_);
     links.push_back(
@@ -194,7 +195,7 @@ std::vector<std::int64_t> EagerEngine::shortest_tasks() const {
 void EagerEngine::run_sweeps() {
   const int ranks = program_.ranks();
   std::fill(next_ns_.begin(), next_ns_.end(), 0);
-  for (int rank = 0; rank < ranks; ++rank) horizons_.set_floor(rank, 0);
+  for (int rank = 0; rank < ranks; ++rank) horizons_->set_floor(rank, 0);
   for (;;) {
     int events = 0;
     for (int rank = 0; rank < ranks; ++rank) events += run_to_horizon(rank);
@@ -206,8 +207,9 @@ void EagerEngine::run_sweeps() {
     if (events_.least() == NextEventTree::kNever) return;
     for (int rank = 0; rank < ranks; ++rank) {
       next_ns_[static_cast<std::size_t>(rank)] = events_.at(rank);
-      horizons_.set_floor(rank, std::max(events_.least(),
-                                         next_decision_ns(ranks_[static_cast<std::size_t>(rank)])));
+      horizons_->set_floor(
+          rank,
+          std::max(events_.least(), next_decision_ns(ranks_[static_cast<std::size_t>(rank)])));
     }
   }
 }
@@ -215,7 +217,7 @@ void EagerEngine::run_sweeps() {
 // Returns how many events there were. Flattened, as this is the loop that a
 // sweep spends its time in.
 [[gnu::flatten]] int EagerEngine::run_to_horizon(int rank) {
-  const std::int64_t horizon_ns = horizons_.of(rank);
+  const std::int64_t horizon_ns = horizons_->of(rank);
   std::int64_t now_ns = next_ns_[static_cast<std::size_t>(rank)];
   if (now_ns >= horizon_ns) {
     // Later events are later still; only a rank without a task has to say so.
@@ -232,7 +234,7 @@ void EagerEngine::run_sweeps() {
   }
   next_ns_[static_cast<std::size_t>(rank)] = now_ns;
   if (state.held == depth_) {
-    horizons_.set_floor(rank, now_ns);
+    horizons_->set_floor(rank, now_ns);
   } else {
     raise_floor(rank, horizon_ns);
   }
@@ -241,8 +243,8 @@ void EagerEngine::run_sweeps() {
 
 void EagerEngine::raise_floor(int rank, std::int64_t horizon_ns) {
   const RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  horizons_.set_floor_of_idle(rank, std::min(next_ns_[static_cast<std::size_t>(rank)], horizon_ns),
-                              state.held == 0 ? NextEventTree::kNever : state.front.end_ns);
+  horizons_->set_floor_of_idle(rank, std::min(next_ns_[static_cast<std::size_t>(rank)], horizon_ns),
+                               state.held == 0 ? NextEventTree::kNever : state.front.end_ns);
 }
 
 // Most instants are those of one rank alone; flattened, as this is the loop
@@ -488,9 +490,8 @@ void EagerEngine::take_from_inbox(RankAccount& account, TaskId task) {
   if (program_.slot_of(task) != Slot::kForward) return;
   const int stage = program_.stage_of(task);
   const int microbatch = program_.microbatch_of(task);
-  for (const int from : program_.predecessors(stage)) {
-    if (program_.rank_of(from) == program_.rank_of(stage)) continue;
-    const EdgeId edge = program_.find_edge(Kind::kForward, from, stage);
+  for (const EdgeId edge : program_.edges_to(stage, Slot::kForward)) {
+    if (program_.edge(edge).local()) continue;
     account.inbox_bytes -=
         prepared_.message_bytes()[static_cast<std::size_t>(edge * microbatches_ + microbatch)];
   }
@@ -529,16 +530,12 @@ void EagerEngine::note_idle(int rank, std::int64_t now_ns) {
              now_ns);
 }
 
-bool EagerEngine::completed() const {
-  return std::all_of(schedulers_.begin(), schedulers_.end(),
-                     [](const RankScheduler& scheduler) { return scheduler.finished(); });
-}
-
 SimulationResult EagerEngine::result() const {
   SimulationResult result;
   result.completed = completed();
   result.makespan_ns = makespan_ns_;
   result.arrangement = prepared_.arrangement();
+  if (!result.completed) result.blocked = undecided_tasks(program_, schedulers_);
   result.messages = messages_;
   result.ranks = records_;
   result.ranks.resize(ranks_.size());
@@ -549,9 +546,6 @@ SimulationResult EagerEngine::result() const {
     to.peak_bytes = scheduler.admission().peak_bytes();
     to.peak_inbox_bytes = accounts_[rank].peak_inbox_bytes;
     if (detail_.causes) to.idle_ns = idle_.of(static_cast<int>(rank));
-    if (!result.completed && scheduler.decided() < scheduler.size()) {
-      result.blocked.push_back(program_.task(scheduler.task_at(scheduler.first_undecided())));
-    }
   }
   return result;
 }

@@ -30,6 +30,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "scheduler_core/arrival_vote.h"
@@ -39,6 +40,7 @@
 #include "sim/idle_ledger.h"
 #include "sim/inbox.h"
 #include "sim/next_event_tree.h"
+#include "sim/run_end.h"
 #include "traces/prepared_case.h"
 #include "traces/simulation_result.h"
 
@@ -62,7 +64,7 @@ class EagerEngine {
   /// Whether run() takes ranks ahead of each other.
   bool runs_ahead() const { return sweeps_; }
 
-  bool completed() const;
+  bool completed() const { return all_finished(schedulers_); }
   std::int64_t makespan_ns() const { return makespan_ns_; }
   std::int64_t busy_ns(int rank) const { return ranks_[static_cast<std::size_t>(rank)].busy_ns; }
   std::int64_t peak_inbox_bytes(int rank) const {
@@ -146,6 +148,7 @@ class EagerEngine {
     bool activation = false;
   };
   void build_outputs();
+  std::optional<Horizons> find_horizons() const;
   std::vector<LinkBound> least_latencies() const;
   std::vector<std::int64_t> shortest_tasks() const;
   void run_sweeps();
@@ -227,7 +230,7 @@ class EagerEngine {
   std::vector<std::int64_t> lanes_ready_ns_;  // by TaskId: inputs on every lane, leader only
   NextEventTree events_;
   std::vector<std::int64_t> next_ns_;  // by rank, in sweeps
-  Horizons horizons_;
+  std::optional<Horizons> horizons_;
   const bool sweeps_;
   std::vector<int> round_;  // the first round_size_ ranks take part in this round
   std::size_t round_size_ = 0;

@@ -76,7 +76,7 @@ class BatchedRank {
       : program_(input.program), order_(order), builder_(input, rank) {
     for (std::size_t id = 0; id < program_.edges().size(); ++id) {
       const Edge& edge = program_.edges()[id];
-      if (!crosses(edge)) continue;
+      if (!edge.crosses()) continue;
       const bool activation = edge.kind == Kind::kForward;
       if (edge.from_rank == rank) (activation ? send_next_ : send_prev_) = static_cast<EdgeId>(id);
       if (edge.to_rank == rank) (activation ? recv_prev_ : recv_next_) = static_cast<EdgeId>(id);

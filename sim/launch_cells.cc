@@ -76,17 +76,13 @@ class Plan {
     if (slot == Slot::kBackward) {
       release(program_.task_id(stage, Slot::kWeight, microbatch), end_ns);
     }
-    if (program_.ordered_accumulation() && program_.accumulates(task) &&
-        microbatch + 1 < program_.microbatches()) {
-      const TaskId weight = program_.task_id(stage, Slot::kWeight, microbatch + 1);
-      const TaskId whole = program_.task_id(stage, Slot::kBackward, microbatch + 1);
-      release(program_.exists(weight) ? weight : whole, end_ns);
+    if (const TaskId next = program_.next_accumulation(task); next != kNoTask) {
+      release(next, end_ns);
     }
     for (const EdgeId id : program_.edges_from(stage, slot)) {
       const Edge& edge = program_.edge(id);
       const std::int64_t transfer_ns = edge.local() ? 0 : input_.network.message_ns;
-      release(program_.task_id(edge.to, producing_slot(edge.kind), microbatch),
-              end_ns + transfer_ns);
+      release(program_.task_id(edge.to, edge.slot(), microbatch), end_ns + transfer_ns);
       if (!edge.local()) worklist->push_back(edge.to_rank);
     }
   }
@@ -182,7 +178,7 @@ std::vector<LaunchCell> communication_cells(const Program& program, LaunchCellKi
   for (std::size_t id = 0; id < program.edges().size(); ++id) {
     const Edge& edge = program.edges()[id];
     const int end = kind == LaunchCellKind::kSend ? edge.from : edge.to;
-    if (!crosses(edge) || edge.kind != tensor || end != stage) continue;
+    if (!edge.crosses() || edge.kind != tensor || end != stage) continue;
     cells.push_back(
         {kind, kNoTask, static_cast<std::int32_t>(id) * program.microbatches() + microbatch});
   }

@@ -59,8 +59,7 @@ class PerPeerRank {
   }
   TaskId consumer_of(const LaunchCell& cell) const {
     const Edge& edge = edge_of(cell);
-    return program_.task_id(edge.to, producing_slot(edge.kind),
-                            cell.message % program_.microbatches());
+    return program_.task_id(edge.to, edge.slot(), cell.message % program_.microbatches());
   }
   bool is_consumed_by(const LaunchCell& cell, TaskId task) const {
     return cell.kind == LaunchCellKind::kReceive && consumer_of(cell) == task;

@@ -6,29 +6,15 @@
 
 namespace rrfp {
 
-namespace {
-
-std::size_t inputs_index(int stage, Slot slot) {
-  return stage * 2 + (slot == Slot::kForward ? 0 : 1);
-}
-
-}  // namespace
-
 LaunchRankBuilder::LaunchRankBuilder(const Case& input, int rank)
     : input_(input),
       program_(input.program),
       number_(rank),
       memory_(input.program, rank, {input.memory.activation_bytes, input.memory.weight_stash_bytes},
               input.memory.budget_bytes.empty() ? std::nullopt : input.memory.budget_bytes[rank]),
-      inputs_(input.program.stages() * 2),
       delay_to_ns_(input.program.ranks()),
       ran_(input.program.task_ids()),
       received_(input.program.edges().size() * input.program.microbatches()) {
-  for (std::size_t id = 0; id < program_.edges().size(); ++id) {
-    const Edge& edge = program_.edges()[id];
-    if (edge.to_rank != rank || !edge.carries) continue;
-    inputs_[inputs_index(edge.to, producing_slot(edge.kind))].push_back(static_cast<EdgeId>(id));
-  }
   for (const LinkDelay& delay : input_.network.link_delays) {
     if (delay.from_rank == rank) delay_to_ns_[delay.to_rank] = delay.ns;
   }
@@ -43,17 +29,12 @@ bool LaunchRankBuilder::can_start(TaskId task) const {
   if (slot == Slot::kWeight && !ran_[program_.task_id(stage, Slot::kBackward, microbatch)])
     return false;
   if (program_.ordered_accumulation() && program_.accumulates(task) && microbatch > 0) {
-    const TaskId weight = program_.task_id(stage, Slot::kWeight, microbatch - 1);
-    const TaskId before =
-        program_.exists(weight) ? weight : program_.task_id(stage, Slot::kBackward, microbatch - 1);
-    if (!ran_[before]) return false;
+    if (!ran_[program_.accumulation_of(stage, microbatch - 1)]) return false;
   }
-  if (slot == Slot::kWeight) return true;
-  for (const EdgeId id : inputs_[inputs_index(stage, slot)]) {
+  for (const EdgeId id : program_.edges_to(stage, slot)) {
     const Edge& edge = program_.edge(id);
-    const bool there =
-        edge.local() ? ran_[program_.task_id(edge.from, producing_slot(edge.kind), microbatch)]
-                     : received_[id * program_.microbatches() + microbatch];
+    const bool there = edge.local() ? ran_[program_.task_id(edge.from, edge.slot(), microbatch)]
+                                    : received_[id * program_.microbatches() + microbatch];
     if (!there) return false;
   }
   return true;
@@ -118,7 +99,7 @@ std::int64_t LaunchRankBuilder::delay_of(const LaunchOperation& operation) const
 bool LaunchRankBuilder::has_run(const LaunchOperation& send) const {
   const Edge& edge = program_.edge(send.message / program_.microbatches());
   const int microbatch = send.message % program_.microbatches();
-  return ran_[program_.task_id(edge.from, producing_slot(edge.kind), microbatch)];
+  return ran_[program_.task_id(edge.from, edge.slot(), microbatch)];
 }
 
 void LaunchRankBuilder::communicate(std::span<const LaunchOperation> operations, int stream) {

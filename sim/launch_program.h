@@ -113,19 +113,9 @@ class LaunchRankBuilder {
   int number_;  ///< of the rank
   LaunchRank rank_;
   Admission memory_;
-  std::vector<std::vector<EdgeId>> inputs_;  ///< by stage * 2 + (0: activation, 1: gradient)
-  std::vector<std::int64_t> delay_to_ns_;    ///< by rank: injected delay of the link to it
-  std::vector<bool> ran_;                    ///< by TaskId
-  std::vector<bool> received_;               ///< by message
+  std::vector<std::int64_t> delay_to_ns_;  ///< by rank: injected delay of the link to it
+  std::vector<bool> ran_;                  ///< by TaskId
+  std::vector<bool> received_;             ///< by message
 };
-
-/// Whether the edge sends messages over a link: not within a rank, and not a
-/// gradient that a frozen stage does not need.
-inline bool crosses(const Edge& edge) { return edge.carries && !edge.local(); }
-
-/// The slot whose task produces what travels along an edge of this kind.
-inline Slot producing_slot(Kind kind) {
-  return kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
-}
 
 }  // namespace rrfp

@@ -79,12 +79,7 @@ class Paths {
     for (const EdgeId edge : program_.edges_from(stage, slot)) {
       step(program_.task_id(program_.edge(edge).to, slot, m), message_ns(edge, m));
     }
-    if (program_.ordered_accumulation() && program_.accumulates(task) &&
-        m + 1 < program_.microbatches()) {
-      const TaskId weight = program_.task_id(stage, Slot::kWeight, m + 1);
-      follow(program_.exists(weight) ? weight : program_.task_id(stage, Slot::kBackward, m + 1),
-             step);
-    }
+    if (const TaskId next = program_.next_accumulation(task); next != kNoTask) follow(next, step);
   }
 
   template <typename Step>

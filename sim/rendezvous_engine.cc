@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/idle_cause_of.h"
+#include "sim/run_end.h"
 
 namespace rrfp {
 
@@ -12,7 +13,6 @@ RendezvousEngine::RendezvousEngine(const PreparedCase& prepared)
       microbatches_(program_.microbatches()),
       ranks_(static_cast<std::size_t>(program_.ranks())),
       transfers_(program_.edges().size() * static_cast<std::size_t>(microbatches_)),
-      inputs_of_(static_cast<std::size_t>(program_.stages() * kSlots)),
       events_(program_.ranks()),
       idle_(program_.ranks()) {
   for (int rank = 0; rank < program_.ranks(); ++rank) {
@@ -21,36 +21,22 @@ RendezvousEngine::RendezvousEngine(const PreparedCase& prepared)
     config.anticipation.reset();
     schedulers_.emplace_back(program_, prepared.schedule(), config);
   }
-  for (std::size_t id = 0; id < program_.edges().size(); ++id) {
-    const Edge& edge = program_.edges()[id];
-    if (edge.local() || !edge.carries) continue;
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
-    inputs_of_[static_cast<std::size_t>(edge.to * kSlots + static_cast<int>(slot))].push_back(
-        static_cast<EdgeId>(id));
-  }
 }
 
 SimulationResult RendezvousEngine::run() {
   run_once(NextEventTree::kNever);
-  if (!completed()) run_once(makespan_ns_);  // idle time up to the last end
+  if (!all_finished(schedulers_)) run_once(makespan_ns_);  // idle time up to the last end
   idle_.close(makespan_ns_);
-  result_.completed = completed();
+  result_.completed = all_finished(schedulers_);
   result_.makespan_ns = makespan_ns_;
   result_.arrangement = prepared_.arrangement();
+  if (!result_.completed) result_.blocked = undecided_tasks(program_, schedulers_);
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const RankScheduler& scheduler = schedulers_[rank];
     result_.ranks[rank].peak_bytes = scheduler.admission().peak_bytes();
     result_.ranks[rank].idle_ns = idle_.of(static_cast<int>(rank));
-    if (!result_.completed && scheduler.decided() < scheduler.size()) {
-      result_.blocked.push_back(program_.task(scheduler.task_at(scheduler.first_undecided())));
-    }
   }
   return std::move(result_);
-}
-
-bool RendezvousEngine::completed() const {
-  return std::all_of(schedulers_.begin(), schedulers_.end(),
-                     [](const RankScheduler& scheduler) { return scheduler.finished(); });
 }
 
 void RendezvousEngine::reset() {
@@ -59,17 +45,11 @@ void RendezvousEngine::reset() {
   result_ = SimulationResult{};
   result_.ranks.resize(ranks_.size());
   for (RankScheduler& scheduler : schedulers_) scheduler.reset();
-  for (RankState& state : ranks_) state = RankState{};
   std::fill(transfers_.begin(), transfers_.end(), Transfer{});
-  const std::vector<std::int64_t>& ready_ns = prepared_.input().input_ready_ns;
-  for (int stage = 0; stage < program_.stages(); ++stage) {
-    if (!program_.predecessors(stage).empty()) continue;
-    RankState& state = at(program_.rank_of(stage));
-    for (int m = 0; m < microbatches_; ++m) {
-      state.inputs.insert({ready_ns.empty() ? 0 : ready_ns[static_cast<std::size_t>(m)],
-                           program_.task_id(stage, Slot::kForward, m)});
-      ++state.root_inputs;
-    }
+  for (int rank = 0; rank < program_.ranks(); ++rank) {
+    RankState& state = at(rank) = RankState{};
+    for (const RootInput& input : prepared_.root_inputs(rank)) state.inputs.insert(input);
+    state.root_inputs = static_cast<int>(prepared_.root_inputs(rank).size());
   }
 }
 
@@ -120,7 +100,8 @@ void RendezvousEngine::post_phase(int rank, std::int64_t now_ns) {
     }
   }
   if (const TaskId next = task_at(rank, state.position + 1); next != kNoTask) {
-    for (const EdgeId id : inputs_of_[static_cast<std::size_t>(next / microbatches_)]) {
+    for (const EdgeId id : program_.edges_to(program_.stage_of(next), program_.slot_of(next))) {
+      if (program_.edge(id).local()) continue;
       post(rank, id, program_.microbatch_of(next), now_ns);
     }
   }
@@ -157,8 +138,9 @@ void RendezvousEngine::end_phase(int rank, std::int64_t now_ns) {
   state.state = State::kWaiting;
   const TaskId next = task_at(rank, state.position + 1);
   if (next == kNoTask) return;
-  for (const EdgeId id : inputs_of_[static_cast<std::size_t>(next / microbatches_)]) {
-    schedulers_[static_cast<std::size_t>(rank)].on_input(next, program_.edge(id).from);
+  for (const EdgeId id : program_.edges_to(program_.stage_of(next), program_.slot_of(next))) {
+    const Edge& edge = program_.edge(id);
+    if (!edge.local()) schedulers_[static_cast<std::size_t>(rank)].on_input(next, edge.from);
   }
   decide(rank, now_ns);
 }

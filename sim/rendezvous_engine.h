@@ -34,10 +34,6 @@ class RendezvousEngine {
 
  private:
   enum class State : std::uint8_t { kRunning, kPhase, kWaiting };
-  struct RootInput {
-    std::int64_t time_ns = 0;
-    TaskId task = kNoTask;
-  };
   struct RankState {
     State state = State::kPhase;
     int position = -1;       // of the running or last task
@@ -57,7 +53,6 @@ class RendezvousEngine {
 
   void reset();
   void run_once(std::int64_t clip_ns);
-  bool completed() const;
   void wake(int rank, std::int64_t now_ns);
   void post_phase(int rank, std::int64_t now_ns);
   void post(int rank, EdgeId edge, int microbatch, std::int64_t now_ns);
@@ -75,7 +70,6 @@ class RendezvousEngine {
   std::vector<RankScheduler> schedulers_;
   std::vector<RankState> ranks_;
   std::vector<Transfer> transfers_;
-  std::vector<std::vector<EdgeId>> inputs_of_;  // by stage and slot, from other ranks
   NextEventTree events_;
   IdleLedger idle_;
   std::int64_t makespan_ns_ = 0;

@@ -134,7 +134,7 @@ std::vector<MessageRecord> message_records(const Program& program, const LaunchT
     const auto id = static_cast<EdgeId>(message) / program.microbatches();
     const int microbatch = static_cast<int>(message) % program.microbatches();
     const Edge& edge = program.edge(id);
-    const TaskId producer = program.task_id(edge.from, producing_slot(edge.kind), microbatch);
+    const TaskId producer = program.task_id(edge.from, edge.slot(), microbatch);
     records.push_back({id, microbatch, end_ns[static_cast<std::size_t>(producer)],
                        times.sent_ns[message], times.arrival_ns[message]});
   }

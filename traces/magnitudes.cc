@@ -37,7 +37,7 @@ Traffic traffic_of(const Case& given) {
   traffic.messages = static_cast<Wide>(program.edges().size()) * program.microbatches();
   if (network.message_bytes.empty()) return traffic;
   for (const Edge& edge : program.edges()) {
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    const Slot slot = edge.slot();
     for (int m = 0; m < program.microbatches(); ++m) {
       const auto id = static_cast<std::size_t>(program.task_id(edge.from, slot, m));
       const Wide bytes = network.message_bytes[id];

@@ -107,6 +107,7 @@ Result<void> PreparedCase::prepare() {
   const Program& given = case_.program;
   expected_ns_ = case_.expected_ns.empty() ? case_.duration_ns : case_.expected_ns;
   build_messages();
+  build_root_inputs();
 
   const std::vector<std::int64_t> mean_transfer_ns =
       row_means(expected_transfer_ns_, given.microbatches());
@@ -171,7 +172,7 @@ void PreparedCase::build_messages() {
   for (std::size_t id = 0; id < program_.edges().size(); ++id) {
     const Edge& edge = program_.edges()[id];
     const auto edge_id = static_cast<EdgeId>(id);
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    const Slot slot = edge.slot();
     for (int m = 0; m < width; ++m) {
       const auto producer = static_cast<std::size_t>(program_.task_id(edge.from, slot, m));
       const std::int64_t bytes =
@@ -194,6 +195,24 @@ void PreparedCase::build_messages() {
       expected_transfer_ns_.push_back(
           busy + (known ? network.expected_latency_ns[id][static_cast<std::size_t>(m)] : of_group));
     }
+  }
+}
+
+void PreparedCase::build_root_inputs() {
+  const std::vector<std::int64_t>& ready_ns = case_.input_ready_ns;
+  root_inputs_.resize(static_cast<std::size_t>(program_.ranks()));
+  for (int stage = 0; stage < program_.stages(); ++stage) {
+    if (!program_.predecessors(stage).empty()) continue;
+    std::vector<RootInput>& of_rank =
+        root_inputs_[static_cast<std::size_t>(program_.rank_of(stage))];
+    for (int m = 0; m < program_.microbatches(); ++m) {
+      of_rank.push_back({ready_ns.empty() ? 0 : ready_ns[static_cast<std::size_t>(m)],
+                         program_.task_id(stage, Slot::kForward, m)});
+    }
+  }
+  for (std::vector<RootInput>& of_rank : root_inputs_) {
+    std::stable_sort(of_rank.begin(), of_rank.end(),
+                     [](const RootInput& a, const RootInput& b) { return a.time_ns < b.time_ns; });
   }
 }
 

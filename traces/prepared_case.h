@@ -15,6 +15,14 @@
 
 namespace rrfp {
 
+/// When the input of an F of a root stage is there.
+struct RootInput {
+  std::int64_t time_ns = 0;
+  TaskId task = kNoTask;
+
+  friend bool operator==(const RootInput&, const RootInput&) = default;
+};
+
 class PreparedCase {
  public:
   /// On the heap, since schedulers point into it.
@@ -52,6 +60,11 @@ class PreparedCase {
   /// From a finish to the arrival, as schedulers expect it.
   const std::vector<std::int64_t>& expected_transfer_ns() const { return expected_transfer_ns_; }
 
+  /// The inputs of a rank's root stages, by time, then stage and microbatch.
+  std::span<const RootInput> root_inputs(int rank) const {
+    return root_inputs_[static_cast<std::size_t>(rank)];
+  }
+
   /// What a rank's scheduler is told. Its spans point into this object.
   RankSchedulerConfig scheduler_config(int rank) const;
 
@@ -59,6 +72,7 @@ class PreparedCase {
   PreparedCase(Case input, std::vector<int> arrangement);
   Result<void> prepare();
   void build_messages();
+  void build_root_inputs();
   std::vector<std::int64_t> with_fused(const std::vector<std::int64_t>& by_task) const;
 
   Case case_;
@@ -72,6 +86,7 @@ class PreparedCase {
   std::vector<std::int64_t> group_latency_ns_;
   std::vector<std::int64_t> slowest_latency_ns_;
   std::vector<std::int64_t> expected_transfer_ns_;
+  std::vector<std::vector<RootInput>> root_inputs_;  // by rank
   std::int64_t vote_ns_ = 0;
   std::int64_t start_delay_ns_ = 0;
 };

@@ -202,7 +202,7 @@ void ScenarioResolver::draw_latencies(int iteration, int replica, Case& out) con
   out.network.latency_ns.resize(program_.edges().size());
   if (varies) out.network.expected_latency_ns.resize(program_.edges().size());
   for (EdgeId id = 0; id < edges; ++id) {
-    if (program_.edge(id).local() || !program_.edge(id).carries) continue;
+    if (!program_.edge(id).crosses()) continue;
     std::vector<std::int64_t>& ns = out.network.latency_ns[static_cast<std::size_t>(id)];
     for (int lane = 0; lane < scenario_.tensor_parallel.lanes; ++lane) {
       for (int m = 0; m < program_.microbatches(); ++m) {

@@ -38,8 +38,8 @@ std::int64_t mean_transfer_ns(const Case& given) {
   Wide messages = 0;
   for (std::size_t id = 0; id < program.edges().size(); ++id) {
     const Edge& edge = program.edges()[id];
-    if (edge.local() || !edge.carries) continue;
-    const Slot slot = edge.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+    if (!edge.crosses()) continue;
+    const Slot slot = edge.slot();
     for (int m = 0; m < program.microbatches(); ++m) {
       if (!given.network.message_bytes.empty()) {
         const auto producer = static_cast<std::size_t>(program.task_id(edge.from, slot, m));

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "scheduler_core/random.h"
 
 namespace rrfp {
@@ -40,6 +42,32 @@ TEST(Program, FindsEveryEdgeByItsEndsAndNoOther) {
       }
     }
     EXPECT_EQ(found, program.edges().size());
+  }
+}
+
+TEST(Program, ListsEachCarryingEdgeOnceAtEitherEnd) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    ProgramSpec spec = random_graph(seed).spec();
+    spec.stages[0].backward = Backward::kNone;
+    const Program program = Program::create(spec).value();
+    std::size_t listed = 0;
+    for (int stage = 0; stage < program.stages(); ++stage) {
+      for (const Slot slot : {Slot::kForward, Slot::kBackward, Slot::kWeight}) {
+        int before = -1;
+        for (const EdgeId id : program.edges_to(stage, slot)) {
+          const Edge& edge = program.edge(id);
+          EXPECT_TRUE(edge.carries && edge.to == stage && edge.slot() == slot);
+          EXPECT_LT(before, edge.from);
+          before = edge.from;
+          const auto sent = program.edges_from(edge.from, slot);
+          EXPECT_EQ(std::count(sent.begin(), sent.end(), id), 1);
+          ++listed;
+        }
+      }
+    }
+    const auto carries = [](const Edge& edge) { return edge.carries; };
+    EXPECT_EQ(listed, static_cast<std::size_t>(
+                          std::count_if(program.edges().begin(), program.edges().end(), carries)));
   }
 }
 

@@ -147,7 +147,7 @@ inline void expect_lawful(const TestRun& run, int iteration) {
       }
       for (std::size_t edge = 0; edge < program.edges().size(); ++edge) {
         const Edge& of = program.edges()[edge];
-        const Slot of_slot = of.kind == Kind::kForward ? Slot::kForward : Slot::kBackward;
+        const Slot of_slot = of.slot();
         if (of.to != stage || of_slot != slot || !of.carries) continue;
         const std::int64_t here_ns =
             of.local() ? end_ns[static_cast<std::size_t>(program.task_id(of.from, of_slot, m))]
