@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "executor/launcher.h"
@@ -40,6 +41,26 @@ Result<std::unique_ptr<MpiSession>> open_mpi(const MpiSettings& settings) {
   MpiSession* session = offered->open(settings, error);
   if (session == nullptr) return Error{path + ": " + error};
   return std::unique_ptr<MpiSession>(session);
+}
+
+Result<const CudaModule*> open_cuda() {
+  const std::optional<std::string> given = environment("RRFP_CUDA_MODULE");
+  const std::string path = given.value_or(program_folder() + "librrfp_cuda.so");
+  if (!given && access(path.c_str(), F_OK) != 0) {
+    return Error{"no CUDA device: rrfp was built without CUDA (there is no " + path +
+                 "); build with -DRRFP_CUDA=ON, or set RRFP_CUDA_MODULE to the module"};
+  }
+  // Local and to itself: a module and its double define the same names.
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) {
+    return Error{"no CUDA device: the module does not load: " + std::string(dlerror())};
+  }
+  const auto* offered = static_cast<const CudaModule*>(dlsym(module, kCudaModuleSymbol));
+  if (offered == nullptr || offered->version != kCudaModuleVersion) {
+    return Error{"no CUDA device: " + path +
+                 " is no CUDA module of this program, or of another version"};
+  }
+  return offered;
 }
 
 }  // namespace rrfp

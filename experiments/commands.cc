@@ -26,13 +26,14 @@ extern const Command kTrainCommand;
 extern const Command kValidateCommand;
 extern const Command kCalibrateCommand;
 extern const Command kReplayLogCommand;
+extern const Command kDevicesCommand;
 
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand, &kImportCommand,
-    &kReplayCommand,   &kExportCommand,    &kInitCommand,      &kRunCommand,  &kTrainCommand,
-    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand,
+    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand,    &kImportCommand,
+    &kReplayCommand,   &kExportCommand,    &kInitCommand,      &kRunCommand,     &kTrainCommand,
+    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand, &kDevicesCommand,
 };
 
 std::string overview() {

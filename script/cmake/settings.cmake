@@ -12,21 +12,23 @@ endif()
 # Includes are written from the top level: "scheduler_core/program.h".
 include_directories("${PROJECT_SOURCE_DIR}")
 
-add_compile_options(
+# For C++ alone: nvcc takes none of these.
+set(cxx_options
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wdouble-promotion -Wformat=2
   -Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wpointer-arith -Wundef
   # Messages name files from the top level, and do not depend on where the checkout lies.
   "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wsuggest-override -Wduplicated-cond -Wlogical-op)
+  list(APPEND cxx_options -Wsuggest-override -Wduplicated-cond -Wlogical-op)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 warns of string + literal where nothing is wrong (GCC bug 105651).
-    add_compile_options(-Wno-restrict)
+    list(APPEND cxx_options -Wno-restrict)
   endif()
 endif()
 if(RRFP_DEVELOPER)
-  add_compile_options(-Werror)
+  list(APPEND cxx_options -Werror)
 endif()
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${cxx_options}>")
 
 if(RRFP_SANITIZE)
   add_compile_options("-fsanitize=${RRFP_SANITIZE}" -fno-sanitize-recover=all
