@@ -29,11 +29,17 @@ std::vector<const ArrivalRecord*> arrivals_of(const RunPlan& plan, const Iterati
   return arrivals;
 }
 
+// When a transfer of a rendezvous phase is over: as the world has it, for both
+// ends. What an end sees of it later is late by itself, and holds up its own
+// next task alone.
+constexpr auto kTransferEnd = &ArrivalRecord::due_ns;
+
 // Where a rendezvous phase ends in the model: when the last of its transfers
-// has, as the receivers saw it.
+// has, each at `end_of`.
 std::int64_t phase_end_ns(const Program& program, TaskId before, TaskId next,
                           std::int64_t previous_end_ns,
-                          const std::vector<const ArrivalRecord*>& arrivals) {
+                          const std::vector<const ArrivalRecord*>& arrivals,
+                          std::int64_t ArrivalRecord::*end_of) {
   std::int64_t end_ns = previous_end_ns;
   for (std::size_t id = 0; id < program.edges().size(); ++id) {
     const Edge& edge = program.edges()[id];
@@ -44,16 +50,16 @@ std::int64_t phase_end_ns(const Program& program, TaskId before, TaskId next,
       if (program.stage_of(task) != (task == before ? edge.from : edge.to)) continue;
       const ArrivalRecord* arrival =
           arrivals[message_of(program, static_cast<EdgeId>(id), program.microbatch_of(task))];
-      if (arrival != nullptr) end_ns = std::max(end_ns, arrival->arrival_ns);
+      if (arrival != nullptr) end_ns = std::max(end_ns, arrival->*end_of);
     }
   }
   return end_ns;
 }
 
-// By TaskId.
+// By TaskId. `end_of`: of a transfer, in rendezvous mode.
 std::vector<std::int64_t> lengths_of(const RunPlan& plan, const IterationRecord& record,
-                                     int replica,
-                                     const std::vector<const ArrivalRecord*>& arrivals) {
+                                     int replica, const std::vector<const ArrivalRecord*>& arrivals,
+                                     std::int64_t ArrivalRecord::*end_of) {
   const PreparedCase& world = plan.world(record.iteration, replica);
   const Program& program = world.program();
   const bool rendezvous = world.input().network.mode == NetworkMode::kRendezvous;
@@ -64,7 +70,7 @@ std::vector<std::int64_t> lengths_of(const RunPlan& plan, const IterationRecord&
     std::int64_t previous_end_ns = 0;
     for (const TaskRecord& task : leader_of(plan, record, replica, rank).tasks) {
       std::int64_t begin_ns =
-          rendezvous ? phase_end_ns(program, before, task.task, previous_end_ns, arrivals)
+          rendezvous ? phase_end_ns(program, before, task.task, previous_end_ns, arrivals, end_of)
                      : task.decided_ns;
       begin_ns += world.start_delay_ns();
       // A rank that holds one task at a time decides after the end of the last.
@@ -89,7 +95,7 @@ Case realised_case(const RunPlan& plan, const IterationRecord& record, int repli
   if (out.expected_ns.empty()) out.expected_ns = out.duration_ns;
   out.dispatch_ns = world.start_delay_ns();
   out.tensor_parallel = {};
-  out.duration_ns = lengths_of(plan, record, replica, arrivals);
+  out.duration_ns = lengths_of(plan, record, replica, arrivals, kTransferEnd);
 
   const bool rendezvous = out.network.mode == NetworkMode::kRendezvous;
   const bool paced = out.network.bytes_per_second > 0;
@@ -107,7 +113,8 @@ Case realised_case(const RunPlan& plan, const IterationRecord& record, int repli
         const std::int64_t from_ns =
             (paced && !rendezvous ? arrival->sent_ns : arrival->finish_ns) +
             world.busy_ns()[message];
-        latency_ns = std::max<std::int64_t>(0, arrival->group_ns - from_ns);
+        const std::int64_t end_ns = rendezvous ? arrival->*kTransferEnd : arrival->group_ns;
+        latency_ns = std::max<std::int64_t>(0, end_ns - from_ns);
       }
       out.network.latency_ns[id].push_back(latency_ns);
     }
@@ -146,7 +153,8 @@ void add_overheads(const RunPlan& plan, const IterationRecord& record, Overheads
     const PreparedCase& world = plan.world(record.iteration, replica);
     const Program& program = world.program();
     const std::vector<const ArrivalRecord*> arrivals = arrivals_of(plan, record, replica, program);
-    const std::vector<std::int64_t> lengths = lengths_of(plan, record, replica, arrivals);
+    const std::vector<std::int64_t> lengths =
+        lengths_of(plan, record, replica, arrivals, &ArrivalRecord::arrival_ns);
     for (TaskId task = 0; task < program.task_ids(); ++task) {
       if (!program.exists(task)) continue;
       const auto id = static_cast<std::size_t>(task);

@@ -5,8 +5,8 @@
 // The length of a task is from the moment at which the model has it start (its
 // decision and the start delay, or the end of the task before) to the end that
 // the host saw; so what the host was late by is part of the task. A message
-// arrives when its receiver saw it. A group of lanes becomes one lane, as its
-// leader saw it.
+// arrives when its receiver saw it; a blocking transfer is over, for both ends,
+// when it was due. A group of lanes becomes one lane, as its leader saw it.
 //
 // Thread safety: pure functions.
 #pragma once

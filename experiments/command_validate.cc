@@ -71,7 +71,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
         job->run(*prepared, emulated_devices(prepared->plan->grid.lanes, *payload), sink);
     if (!ran.ok()) return ran.error();
     outcome = *ran;
-    policies.push_back({input->policy_name(policy), {}, 0});
+    policies.emplace_back();
+    policies.back().name = input->policy_name(policy);
     for (const IterationRecord& record : sink->iterations) {
       Result<void> added = add_iteration(*prepared, record, calibration, policies.back());
       if (!added.ok()) return added.error();

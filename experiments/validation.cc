@@ -36,6 +36,15 @@ std::size_t bound(std::size_t count, double sign) {
   return static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1));
 }
 
+double median_model_error(const std::vector<ValidatedIteration>& iterations) {
+  std::vector<double> errors;
+  for (const ValidatedIteration& iteration : iterations) {
+    errors.push_back(std::abs(ratio(iteration.simulated_ns, iteration.measured_ns) - 1));
+  }
+  std::sort(errors.begin(), errors.end());
+  return errors.empty() ? 0 : errors[errors.size() / 2];
+}
+
 std::string percent_of(double value) { return fixed(100 * value, 3) + " %"; }
 
 double worst(const std::vector<ValidatedPolicy>& policies) {
@@ -56,14 +65,8 @@ std::int64_t ValidatedPolicy::median_predicted_ns() const {
   return median(sorted(iterations, &ValidatedIteration::predicted_ns));
 }
 
-double ValidatedPolicy::model_error() const {
-  std::vector<double> errors;
-  for (const ValidatedIteration& iteration : iterations) {
-    errors.push_back(std::abs(ratio(iteration.simulated_ns, iteration.measured_ns) - 1));
-  }
-  std::sort(errors.begin(), errors.end());
-  return errors.empty() ? 0 : errors[errors.size() / 2];
-}
+double ValidatedPolicy::model_error() const { return median_model_error(iterations); }
+double ValidatedPolicy::model_error_of_dropped() const { return median_model_error(stalled); }
 
 double ValidatedPolicy::prediction_error() const {
   return ratio(median_predicted_ns(), median_measured_ns()) - 1;
@@ -80,10 +83,8 @@ std::int64_t ValidatedPolicy::most_measured_ns() const {
 
 Result<void> add_iteration(const PreparedRun& run, const IterationRecord& record,
                            const Calibration& calibration, ValidatedPolicy& to) {
-  if (record.worst_stall_ns() > kMostStallNs) {
-    ++to.dropped;
-    return {};
-  }
+  const bool stalled = record.worst_stall_ns() > kMostStallNs;
+  if (stalled) ++to.dropped;
   for (int replica = 0; replica < run.plan->grid.replicas; ++replica) {
     const Result<SimulationResult> own = simulate(realised_case(*run.plan, record, replica));
     if (!own.ok()) return own.error();
@@ -91,8 +92,9 @@ Result<void> add_iteration(const PreparedRun& run, const IterationRecord& record
         run.cases[static_cast<std::size_t>(record.iteration)][static_cast<std::size_t>(replica)];
     const Result<SimulationResult> predicted = simulate(with_calibration(world, calibration));
     if (!predicted.ok()) return predicted.error();
-    to.iterations.push_back({replica_makespan_ns(*run.plan, record, replica), own->makespan_ns,
-                             predicted->makespan_ns});
+    (stalled ? to.stalled : to.iterations)
+        .push_back({replica_makespan_ns(*run.plan, record, replica), own->makespan_ns,
+                    predicted->makespan_ns});
   }
   return {};
 }
@@ -172,6 +174,8 @@ JsonValue validation_to_json(const std::vector<ValidatedPolicy>& policies,
     row.add("median_measured_ns", JsonValue(policy.median_measured_ns()));
     row.add("median_predicted_ns", JsonValue(policy.median_predicted_ns()));
     row.add("model_error", JsonValue(Decimal{fixed(policy.model_error(), 6)}));
+    row.add("model_error_of_dropped",
+            JsonValue(Decimal{fixed(policy.model_error_of_dropped(), 6)}));
     row.add("prediction_error", JsonValue(Decimal{fixed(policy.prediction_error(), 6)}));
     row.add("iterations", JsonValue(std::move(iterations)));
     rows.push_back(std::move(row));

@@ -32,12 +32,15 @@ struct ValidatedIteration {
 struct ValidatedPolicy {
   std::string name;
   std::vector<ValidatedIteration> iterations;
-  int dropped = 0;  ///< iterations with a stall
+  int dropped = 0;                          ///< iterations with a stall
+  std::vector<ValidatedIteration> stalled;  ///< their replicas; part of no figure but the next
 
   std::int64_t median_measured_ns() const;
   std::int64_t median_predicted_ns() const;
   /// |simulated / measured - 1| of the median iteration.
   double model_error() const;
+  /// The same of the dropped ones: a stall is part of a run's own times.
+  double model_error_of_dropped() const;
   /// predicted / measured - 1, of the medians.
   double prediction_error() const;
   /// About 95% of intervals so made hold the median of what is measured.

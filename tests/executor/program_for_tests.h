@@ -1,0 +1,107 @@
+// Starts `rrfp` as a user does, alone or under mpirun, for the tests of the
+// executor's commands.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "traces/text_file.h"
+
+namespace rrfp {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+struct EndedProgram {
+  int status = 0;    // 128 + number where a signal ended it
+  std::string text;  // of both outputs
+
+  bool has(const std::string& part) const { return text.find(part) != std::string::npos; }
+  int count(const std::string& part) const {
+    int found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  }
+};
+
+/// In a folder of this process's own.
+inline std::string path_for(const std::string& name) {
+  const std::string folder = testing::TempDir() + "rrfp_program_" + std::to_string(getpid()) + "/";
+  std::filesystem::create_directories(folder);
+  return folder + name;
+}
+
+inline std::string write_text(const std::string& name, const std::string& text) {
+  std::string path = path_for(name);
+  FILE* file = std::fopen(path.c_str(), "w");
+  std::fputs(text.c_str(), file);
+  std::fclose(file);
+  return path;
+}
+
+/// `signal_after_ms`: then sends `signal`; 0: never.
+inline EndedProgram start(const std::vector<std::string>& arguments, int signal_after_ms = 0,
+                          int signal = SIGINT) {
+  const std::string output = path_for("output.txt");
+  std::vector<char*> raw;
+  for (const std::string& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
+  raw.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int file = open(output.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    dup2(file, STDOUT_FILENO);
+    dup2(file, STDERR_FILENO);
+    execvp(raw[0], raw.data());
+    _exit(127);
+  }
+  if (signal_after_ms > 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(signal_after_ms));
+    kill(child, signal);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EndedProgram program;
+  program.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  program.text = read_text_file(output).value();
+  return program;
+}
+
+inline EndedProgram rrfp(std::vector<std::string> arguments, int signal_after_ms = 0,
+                         int signal = SIGINT) {
+  arguments.insert(arguments.begin(), RRFP_PROGRAM);
+  return start(arguments, signal_after_ms, signal);
+}
+
+inline EndedProgram mpirun(int processes, const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"mpirun", "--oversubscribe", "-n", std::to_string(processes)};
+  if (geteuid() == 0) all.insert(all.begin() + 1, "--allow-run-as-root");
+  all.push_back(RRFP_PROGRAM);
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return start(all);
+}
+
+/// Why MPI cannot be tested here; empty where it can.
+inline std::string no_mpi() {
+  if (kSanitized) return "Open MPI is not built with this sanitizer";
+  const std::string module =
+      std::filesystem::path(RRFP_PROGRAM).parent_path().string() + "/librrfp_mpi.so";
+  if (!std::filesystem::exists(module)) return "built without MPI: no " + module;
+  return start({"mpirun", "--version"}).status == 0 ? "" : "there is no mpirun here";
+}
+
+}  // namespace rrfp
