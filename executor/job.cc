@@ -14,9 +14,10 @@ namespace rrfp {
 namespace {
 
 // Emulated ranks need no core of their own, but somebody must be awake.
+// `processes`: 0 where the launcher does not say; then there may be many.
 std::int64_t sleep_between_looks_ns(int processes) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  if (processes <= cores) return 0;
+  if (processes > 0 && processes <= cores) return 0;
   return 25'000 * std::max<std::int64_t>(1, processes / (4 * cores));
 }
 
@@ -40,7 +41,7 @@ Result<Job> Job::open(TransportKind kind) {
     return Error{"--transport mpi: no launcher started this process; use mpirun or srun"};
   }
   MpiSettings settings;
-  settings.sleep_ns = sleep_between_looks_ns(std::max(launch->processes, 1));
+  settings.sleep_ns = sleep_between_looks_ns(launch->processes);
   Result<std::unique_ptr<MpiSession>> session = open_mpi(settings);
   if (!session.ok()) return session.error();
   job.session_ = std::move(*session);

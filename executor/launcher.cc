@@ -23,16 +23,17 @@ Result<int> number_in(const LookUp& look_up, const std::string& name) {
 struct Names {
   Launch::By by;
   const char* process;
-  const char* processes;  // null: not in the environment
-  const char* local;      // may be absent: then 0
+  const char* processes;
+  bool may_lack_processes;
+  const char* local;  // may be absent: then 0
 };
 
 constexpr Names kLaunchers[] = {
-    {Launch::By::kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+    {Launch::By::kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false,
      "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {Launch::By::kPmix, "PMIX_RANK", nullptr, "SLURM_LOCALID"},
-    {Launch::By::kSlurm, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-    {Launch::By::kTorchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {Launch::By::kPmix, "PMIX_RANK", "SLURM_NTASKS", true, "SLURM_LOCALID"},
+    {Launch::By::kSlurm, "SLURM_PROCID", "SLURM_NTASKS", false, "SLURM_LOCALID"},
+    {Launch::By::kTorchrun, "RANK", "WORLD_SIZE", false, "LOCAL_RANK"},
 };
 
 }  // namespace
@@ -52,7 +53,7 @@ Result<Launch> find_launch(const LookUp& look_up) {
     if (!process.ok()) return process.error();
     launch.process = *process;
     launch.processes = 0;
-    if (names.processes != nullptr) {
+    if (!names.may_lack_processes || look_up(names.processes)) {
       const Result<int> processes = number_in(look_up, names.processes);
       if (!processes.ok()) return processes.error();
       launch.processes = *processes;

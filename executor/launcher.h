@@ -16,7 +16,7 @@ struct Launch {
   enum class By : std::uint8_t {
     kNobody,    ///< one process, threads
     kOpenMpi,   ///< OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK
-    kPmix,      ///< PMIX_RANK; how many is not in the environment
+    kPmix,      ///< PMIX_RANK; how many only where Slurm says so: SLURM_NTASKS
     kSlurm,     ///< SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID
     kTorchrun,  ///< RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
   };

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <new>
 #include <ostream>
 #include <stdexcept>
+#include <thread>
 
+#include "executor/launcher.h"
 #include "experiments/text_list.h"
 #include "experiments/version.h"
 #include "scheduler_core/nearest.h"
@@ -114,11 +119,47 @@ Result<ExitStatus> run_table(const std::vector<std::string>& arguments, Terminal
   return unknown_command(first);
 }
 
+// Which process of a job this is; 0 where nobody says.
+int process_of_job() {
+  const Result<Launch> launch = find_launch(environment);
+  return launch.ok() ? launch->process : 0;
+}
+
+// mpirun needs a second or so to end the others.
+constexpr std::chrono::seconds kLauncherTime(3);
+
+bool is_first(const std::vector<std::string>& arguments, std::string_view word) {
+  return !arguments.empty() && arguments.front() == word;
+}
+
+// What every process of a job would print alike.
+bool is_for_one_process(const std::vector<std::string>& arguments) {
+  return asks_for_help(arguments) || is_first(arguments, "help") ||
+         is_first(arguments, "--version");
+}
+
+extern "C" void leave_as_wrong(int) { std::_Exit(static_cast<int>(ExitStatus::kWrong)); }
+
+// An error that all processes of a job find is told once: by process 0, upon
+// whose end the launcher ends the others. One that lives on speaks of what it
+// alone has found.
+void tell_error(const std::string& prefix, const std::string& message, Terminal& terminal) {
+  const int process = process_of_job();
+  if (process == 0) {
+    terminal.err << prefix + ": " + message + "\n";
+    return;
+  }
+  std::signal(SIGTERM, leave_as_wrong);
+  std::this_thread::sleep_for(kLauncherTime);
+  terminal.err << prefix + ": process " + std::to_string(process) + ": " + message + "\n";
+}
+
 }  // namespace
 
 std::span<const Command* const> command_table() { return kCommands; }
 
 ExitStatus run_program(const std::vector<std::string>& arguments, Terminal& terminal) {
+  if (is_for_one_process(arguments) && process_of_job() > 0) return ExitStatus::kDone;
   std::string prefix = "rrfp";
   const Result<ExitStatus> status = [&]() -> Result<ExitStatus> {
     try {
@@ -130,7 +171,7 @@ ExitStatus run_program(const std::vector<std::string>& arguments, Terminal& term
     }
   }();
   if (!status.ok()) {
-    terminal.err << prefix << ": " << status.error().message << "\n";
+    tell_error(prefix, status.error().message, terminal);
     return ExitStatus::kWrong;
   }
   if (!terminal.out.flush()) {

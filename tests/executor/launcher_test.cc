@@ -43,13 +43,21 @@ TEST(Launcher, FirstThatFitsInTheStatedOrder) {
   ASSERT_TRUE(launch.ok());
   EXPECT_EQ(launch->by, Launch::By::kPmix);
   EXPECT_EQ(launch->process, 3);
-  EXPECT_EQ(launch->processes, 0) << "not in the environment";
+  EXPECT_EQ(launch->processes, 8) << "as Slurm says";
   all.insert({{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "6"}});
   launch = launched_with(all);
   ASSERT_TRUE(launch.ok());
   EXPECT_EQ(launch->by, Launch::By::kOpenMpi);
   EXPECT_EQ(launch->process, 5);
   EXPECT_EQ(launch->processes, 6);
+}
+
+TEST(Launcher, PmixAloneDoesNotSayHowMany) {
+  const Result<Launch> launch = launched_with({{"PMIX_RANK", "3"}});
+  ASSERT_TRUE(launch.ok());
+  EXPECT_EQ(launch->by, Launch::By::kPmix);
+  EXPECT_EQ(launch->process, 3);
+  EXPECT_EQ(launch->processes, 0);
 }
 
 TEST(Launcher, NobodyMeansOneProcess) {

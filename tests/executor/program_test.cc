@@ -137,7 +137,17 @@ TEST(ProgramOverMpi, WrongNumberOfProcessesIsSaid) {
   if (const std::string why = no_mpi(); !why.empty()) GTEST_SKIP() << why;
   const EndedProgram ran = mpirun(2, {"run", scenario("", kBfw)});
   EXPECT_EQ(ran.status, 2) << ran.text;
-  EXPECT_TRUE(ran.has("this run takes 4 processes")) << ran.text;
+  EXPECT_EQ(ran.count("this run takes 4 processes"), 1) << ran.text;
+}
+
+TEST(ProgramOverMpi, WrongUsageIsSaidOnce) {
+  if (const std::string why = no_mpi(); !why.empty()) GTEST_SKIP() << why;
+  const EndedProgram absent = mpirun(3, {"run", path_for("absent.json")});
+  EXPECT_EQ(absent.status, 2) << absent.text;
+  EXPECT_EQ(absent.count("absent.json: cannot read"), 1) << absent.text;
+  const EndedProgram help = mpirun(3, {"train", "--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_EQ(help.count("usage: rrfp train"), 1) << help.text;
 }
 
 }  // namespace
