@@ -48,6 +48,12 @@ Error unknown_name(std::string_view name) {
                in_quotes(nearest(name, known)) + "? Known: " + list};
 }
 
+// A parameter that would change nothing is a mistake about which schedule it belongs to.
+Error takes_none(const ScheduleEntry& entry, std::string_view parameter, std::string_view owner) {
+  return Error{"schedule " + std::string(entry.name) + " takes no " + std::string(parameter) +
+               "; only " + std::string(owner) + " does"};
+}
+
 // What an order says about the backward of one stage and microbatch.
 enum Seen : std::uint8_t { kSeenForward = 1, kSeenB = 2, kSeenI = 4, kSeenW = 8 };
 
@@ -186,6 +192,10 @@ Result<Schedule> make_schedule(const HintSpec& hint, const Program& program,
   if (!hint.order.empty()) return Schedule{hint.order};
   for (const ScheduleEntry& entry : kTable) {
     if (entry.name != hint.name) continue;
+    if (hint.group != 0 && entry.make != make_interleaved_1f1b) {
+      return takes_none(entry, "group", "interleaved-1f1b");
+    }
+    if (hint.seed != 0 && entry.make != make_random) return takes_none(entry, "seed", "random");
     ScheduleContext own = context;
     own.hint = &hint;
     return entry.make(program, own);

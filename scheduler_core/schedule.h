@@ -52,7 +52,8 @@ std::span<const ScheduleEntry> schedule_table();
 
 /// The schedule that `hint` names or spells out; one that is spelled out is
 /// taken as it stands (fit_program checks it). The error of an unknown name
-/// lists the known ones, nearest first.
+/// lists the known ones, nearest first; a group or seed that the schedule does
+/// not take is an error too.
 Result<Schedule> make_schedule(const HintSpec& hint, const Program& program,
                                const ScheduleContext& context = {});
 

@@ -55,6 +55,18 @@ TEST(Schedule, OneChunkOrders) {
                    "1F0 1I0 1F1 1I1 1F2 1I2 1W0 1F3 1I3 1W1 1W2 1W3"}));
 }
 
+TEST(Schedule, AParameterThatWouldChangeNothingIsAnError) {
+  EXPECT_EQ(error_of("zb-h1", linear(2, 4, true), 2),
+            "schedule zb-h1 takes no group; only interleaved-1f1b does");
+  HintSpec hint;
+  hint.name = "bf";
+  hint.seed = 1;
+  const Result<Schedule> schedule = make_schedule(hint, linear(2, 4));
+  ASSERT_FALSE(schedule.ok());
+  EXPECT_EQ(schedule.error().message, "schedule bf takes no seed; only random does");
+  EXPECT_EQ(error_of("interleaved-1f1b", looped(2, 2, 4), 2), "");
+}
+
 TEST(Schedule, FewerMicrobatchesThanWarmUp) {
   EXPECT_EQ(orders("1f1b", linear(4, 2))[0], "0F0 0F1 0B0 0B1");
   EXPECT_EQ(

@@ -1,7 +1,7 @@
 // Goal: what readiness and anticipation win and lose over the same schedule as
-// a fixed order, at the same memory, in eight kinds of worlds, is what the
-// table of SCHEDULES.md section 6 says, on draws of our own; and so are its
-// first table and what the arrangement of microbatches is worth.
+// a fixed order, at the same memory, in eight kinds of worlds, is what an
+// independent simulator measured, on draws of our own; and so are what fixed
+// orders take, and what the arrangement of microbatches is worth.
 //
 // The published cells are means over 16 worlds, so they carry an error of
 // their own. With d the standard deviation over our worlds of one world's
