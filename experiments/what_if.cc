@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "experiments/recorded_order.h"
 #include "experiments/shape.h"
 #include "scheduler_core/schedule.h"
 #include "sim/balance_bound.h"
@@ -18,22 +19,6 @@ constexpr std::int64_t kBlocked = -1;
 
 bool needs_split(const WhatIfVariant& variant) {
   return variant.hint != kRecordedHint && usually_split(variant.hint);
-}
-
-/// Activations that an order holds at its peak, by rank, whatever the times.
-std::vector<std::int64_t> peaks_of(const std::vector<std::vector<Task>>& order) {
-  std::vector<std::int64_t> peaks;
-  for (const std::vector<Task>& rank : order) {
-    std::int64_t held = 0;
-    std::int64_t peak = 0;
-    for (const Task& task : rank) {
-      const bool frees = task.kind == Kind::kWeightGradient || task.kind == Kind::kBackward;
-      held += task.kind == Kind::kForward ? 1 : frees ? -1 : 0;
-      peak = std::max(peak, held);
-    }
-    peaks.push_back(peak);
-  }
-  return peaks;
 }
 
 /// The same case with a backward in two parts.
@@ -55,20 +40,6 @@ Result<Case> split(const Case& whole, double weight_share) {
     }
   }
   return made;
-}
-
-/// The name of the schedule that `order` is, of those that frameworks run.
-std::string name_of(const Program& program, const std::vector<std::vector<Task>>& order) {
-  for (const std::string_view name :
-       {"1f1b", "gpipe", "eager-1f1b", "zb-h1", "zb-h2", "interleaved-1f1b", "zb-v"}) {
-    HintSpec hint;
-    hint.name = name;
-    ScheduleContext context;
-    context.hint = &hint;
-    const Result<Schedule> schedule = make_schedule(hint, program, context);
-    if (schedule.ok() && schedule->ranks == order) return std::string(name);
-  }
-  return "";
 }
 
 class WhatIfRun {
@@ -171,7 +142,7 @@ class WhatIfRun {
       const bool same = named_ && made.policy.hint.order == last_order_;
       if (same) continue;
       last_order_ = made.policy.hint.order;
-      const std::string name = name_of(made.program, last_order_);
+      const std::string name = schedule_name(made.program, last_order_);
       if (named_ && name != result_.recorded_as) {
         result_.recorded_as.clear();
         several_orders_ = true;
@@ -216,9 +187,9 @@ class WhatIfRun {
       case WhatIfBudget::Kind::kNone:
         return std::vector<std::int64_t>{};
       case WhatIfBudget::Kind::kRecorded:
-        return peaks_of(recorded.policy.hint.order);
+        return peak_activations_of(recorded.policy.hint.order);
       case WhatIfBudget::Kind::kEven: {
-        const std::vector<std::int64_t> peaks = peaks_of(recorded.policy.hint.order);
+        const std::vector<std::int64_t> peaks = peak_activations_of(recorded.policy.hint.order);
         return std::vector(ranks, *std::max_element(peaks.begin(), peaks.end()));
       }
       case WhatIfBudget::Kind::kSchedule:
@@ -236,7 +207,7 @@ class WhatIfRun {
     context.expected_ns = made.duration_ns;
     const Result<Schedule> schedule = make_schedule(hint, made.program, context);
     if (!schedule.ok()) return Error{"--budget: " + schedule.error().message};
-    return peaks_of(schedule->ranks);
+    return peak_activations_of(schedule->ranks);
   }
 
   Result<void> run_row(const std::vector<Case>& cases, const ReplayFrame& frame, bool causes,
