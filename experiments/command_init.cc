@@ -1,29 +1,44 @@
 // rrfp init: writes a commented scenario to start from.
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <ostream>
 
 #include "experiments/command.h"
 #include "experiments/scenario_template.h"
+#include "experiments/workload_scenario.h"
 #include "traces/atomic_file.h"
 
 namespace rrfp {
 
 namespace {
 
-constexpr std::array kOptions = {
+constexpr std::array kCommonOptions = {
     OptionRow{"pp", "P", "pipeline ranks, 1 to 4096"},
     OptionRow{"microbatches", "M", "microbatches of an iteration, 1 to 65536"},
+    OptionRow{"gpu-gb", "GB", "memory of a device (default: the GPU's, or 80)"},
+    OptionRow{"latency-us", "US", "latency of a message (default 10 with a model, or 50)"},
+    OptionRow{"out", "FILE", "write to FILE, which must not exist, instead of printing"},
+};
+
+// Of a job by its measured times.
+constexpr std::array kNumberOptions = {
     OptionRow{"forward-ms", "MS", "forward of one stage and microbatch"},
     OptionRow{"backward-ms", "MS", "the whole backward of one stage and microbatch"},
     OptionRow{"weight-ms", "MS", "of it, the weight gradient (default: half, said so in the file)"},
-    OptionRow{"gpu-gb", "GB", "memory of a device (default 80)"},
     OptionRow{"model-gb", "GB", "of it weights, gradients and optimizer (default: 40 %)"},
     OptionRow{"activation-gb", "GB",
               "activations of one stage and microbatch (default: 1f1b just fits)"},
-    OptionRow{"latency-us", "US", "latency of a message (default 50)"},
-    OptionRow{"out", "FILE", "write to FILE, which must not exist, instead of printing"},
 };
+
+constexpr auto kOptions = [] {
+  std::array<OptionRow, kCommonOptions.size() + kNumberOptions.size() + kWorkloadOptions.size()>
+      rows;
+  auto end = std::copy(kWorkloadOptions.begin(), kWorkloadOptions.end(), rows.begin());
+  end = std::copy(kCommonOptions.begin(), kCommonOptions.end(), end);
+  std::copy(kNumberOptions.begin(), kNumberOptions.end(), end);
+  return rows;
+}();
 
 constexpr double kMost = 1e9;
 
@@ -100,23 +115,47 @@ Result<void> read_memory(const Options& options, JobNumbers& job) {
   return {};
 }
 
-Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+/// What is written, and what is said about it.
+struct Made {
+  std::string scenario;
+  std::string table;  ///< empty: none
+  std::vector<std::string> warnings;
+};
+
+Result<Made> from_numbers(const Options& options) {
   JobNumbers job;
   if (Result<void> read = read_times(options, job); !read.ok()) return read.error();
   if (Result<void> read = read_memory(options, job); !read.ok()) return read.error();
-  const std::string text = scenario_template(job);
+  return Made{scenario_template(job), "", {}};
+}
+
+Result<Made> from_workload(const Options& options) {
+  const Result<WorkloadJob> job = read_workload_job(options, kOptions);
+  if (!job.ok()) return job.error();
+  return Made{workload_scenario(*job), workload_table(*job), memory_warnings(*job)};
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  const Result<bool> workload = describes_workload(options);
+  if (!workload.ok()) return workload.error();
+  const Result<Made> made = *workload ? from_workload(options) : from_numbers(options);
+  if (!made.ok()) return made.error();
   const std::optional<std::string> out = options.text("out");
-  if (!out) {
-    terminal.out << text;
-    return ExitStatus::kDone;
-  }
   // What a person has edited since is not overwritten.
-  if (std::error_code ignored; std::filesystem::exists(*out, ignored)) {
+  if (std::error_code ignored; out && std::filesystem::exists(*out, ignored)) {
     return Error{*out + ": exists already; remove it or give another --out"};
   }
-  if (Result<void> written = write_file_atomically(*out, text); !written.ok()) {
+  for (const std::string& warning : made->warnings) {
+    terminal.err << "warning: " << warning << "\n";
+  }
+  if (!out) {
+    terminal.out << made->scenario;
+    return ExitStatus::kDone;
+  }
+  if (Result<void> written = write_file_atomically(*out, made->scenario); !written.ok()) {
     return written.error();
   }
+  if (!made->table.empty()) terminal.out << made->table << "\n";
   terminal.out << "wrote " << *out << "; `rrfp sweep " << *out << "` runs it\n";
   return ExitStatus::kDone;
 }
@@ -128,8 +167,12 @@ const Command kInitCommand = {
     "init",
     "writes a commented scenario to start from",
     "",
-    "What is not given is assumed, and marked as such in the file.",
-    "rrfp init --pp 8 --microbatches 64 --forward-ms 18.5 --backward-ms 27.4 --gpu-gb 80 "
+    "From a model (--model) or a profile (--layer-profile): times and memory of each stage follow\n"
+    "from its layers. Otherwise from the times that you give. What is not given is assumed, and\n"
+    "marked as such in the file.",
+    "rrfp init --model llama3-8b --gpu h100 --pp 8 --tp 2 --dp 4 --microbatches 64 "
+    "--seq-length 8192 --out job.json\n"
+    "  rrfp init --pp 8 --microbatches 64 --forward-ms 18.5 --backward-ms 27.4 --gpu-gb 80 "
     "--out job.json",
     kOptions,
     0,

@@ -26,6 +26,7 @@ extern const Command kImportCommand;
 extern const Command kReplayCommand;
 extern const Command kExportCommand;
 extern const Command kInitCommand;
+extern const Command kModelsCommand;
 extern const Command kRunCommand;
 extern const Command kTrainCommand;
 extern const Command kValidateCommand;
@@ -36,9 +37,9 @@ extern const Command kDevicesCommand;
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand,    &kImportCommand,
-    &kReplayCommand,   &kExportCommand,    &kInitCommand,      &kRunCommand,     &kTrainCommand,
-    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand, &kDevicesCommand,
+    &kSimulateCommand, &kSweepCommand,    &kScheduleCommand,  &kInfoCommand,      &kImportCommand,
+    &kReplayCommand,   &kExportCommand,   &kInitCommand,      &kModelsCommand,    &kRunCommand,
+    &kTrainCommand,    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand, &kDevicesCommand,
 };
 
 std::string overview() {

@@ -88,8 +88,14 @@ struct DataParallel {
 
 struct ScenarioMemory {
   StageTable activation_bytes{StageTable::Shape::kUniform, {1}, 0};
-  double weight_stash_fraction = 1;  ///< of the activation, kept from I to W
+  /// Of the activation, kept from I to W: one for all stages, or one per stage.
+  std::vector<double> weight_stash_fraction = {1};
   Budget budget;
+
+  double stash_fraction_of(int stage) const {
+    const bool uniform = weight_stash_fraction.size() == 1;
+    return weight_stash_fraction[uniform ? 0 : static_cast<std::size_t>(stage)];
+  }
 
   friend bool operator==(const ScenarioMemory&, const ScenarioMemory&) = default;
 };

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "scheduler_core/arrival_vote.h"
+#include "scheduler_core/schedule.h"
 #include "traces/json_cursor.h"
 #include "traces/pipeline_file.h"
 #include "traces/policy_file.h"
@@ -168,6 +169,16 @@ DataParallel read_data_parallel(const JsonCursor& in, int stages) {
   return group;
 }
 
+// One for all stages, or one per stage.
+std::vector<double> read_fractions(const JsonCursor& in, std::size_t stages) {
+  if (in.value().array() == nullptr) return {read_fraction(in, 1)};
+  std::vector<double> fractions;
+  for (const JsonCursor& item : in.items(stages, "stage")) {
+    fractions.push_back(read_fraction(item, 1));
+  }
+  return fractions;
+}
+
 ScenarioMemory read_memory(const JsonCursor& in, const ProgramSpec& pipeline) {
   KnownKeys keys({"weight_stash_fraction", "budget_activations"});
   keys.with("activation", size_units()).with("budget", size_units()).check(in);
@@ -177,7 +188,7 @@ ScenarioMemory read_memory(const JsonCursor& in, const ProgramSpec& pipeline) {
         bytes->table(static_cast<int>(pipeline.stages.size()), pipeline.microbatches);
   }
   if (const auto fraction = in.find("weight_stash_fraction")) {
-    memory.weight_stash_fraction = read_fraction(*fraction, 1);
+    memory.weight_stash_fraction = read_fractions(*fraction, pipeline.stages.size());
   }
   memory.budget = read_budget(in, pipeline).value_or(Budget());
   return memory;
@@ -233,9 +244,44 @@ HintSpec read_csv_hint(const JsonCursor& in, const std::string& folder, int rank
   return hint;
 }
 
-HintSpec read_any_hint(const JsonCursor& in, const std::string& folder, int ranks) {
-  if (in.value().find("csv") != nullptr) return read_csv_hint(in, folder, ranks);
-  if (in.value().string() == nullptr) return read_hint(in, ranks);
+// A named schedule as it is where backwards are not split, for a pipeline where they are: each
+// backward that has a weight gradient is one task.
+HintSpec read_whole_hint(const JsonCursor& in, const ProgramSpec& pipeline) {
+  in.only_keys({"name", "group", "seed", "whole_backward"});
+  HintSpec named;
+  named.name = in.at("name").string();
+  named.group = static_cast<int>(in.integer_or("group", 0, {1, kMostInt}));
+  named.seed = static_cast<std::uint64_t>(in.integer_or("seed", 0));
+  if (!in.at("whole_backward").boolean() || !pipeline.split_backward || !in.ok()) return named;
+  ProgramSpec whole = pipeline;
+  whole.split_backward = false;
+  const Result<Program> program = Program::create(std::move(whole));
+  if (!program.ok()) {
+    in.fail(program.error().message);
+    return named;
+  }
+  Result<Schedule> schedule = make_schedule(named, *program);
+  if (!schedule.ok()) {
+    in.fail(schedule.error().message);
+    return named;
+  }
+  HintSpec hint;
+  hint.order = std::move(schedule->ranks);
+  for (std::vector<Task>& tasks : hint.order) {
+    for (Task& task : tasks) {
+      const Backward backward = pipeline.stages[static_cast<std::size_t>(task.stage)].backward;
+      const bool alone = task.kind == Kind::kBackward && backward == Backward::kInput;
+      if (alone) task.kind = Kind::kInputGradient;
+    }
+  }
+  return hint;
+}
+
+HintSpec read_any_hint(const JsonCursor& in, const std::string& folder,
+                       const ProgramSpec& pipeline) {
+  if (in.value().find("csv") != nullptr) return read_csv_hint(in, folder, pipeline.ranks);
+  if (in.value().find("whole_backward") != nullptr) return read_whole_hint(in, pipeline);
+  if (in.value().string() == nullptr) return read_hint(in, pipeline.ranks);
   HintSpec hint;
   hint.name = in.string();
   return hint;
@@ -266,7 +312,7 @@ ScenarioPolicy read_scenario_policy(const JsonCursor& in, const std::string& fol
   out.name = in.at("name").string();
   if (in.ok() && out.name.empty()) in.at("name").expected("a name");
   if (const auto hint = in.find("hint")) {
-    out.policy.hint = read_any_hint(*hint, folder, pipeline.ranks);
+    out.policy.hint = read_any_hint(*hint, folder, pipeline);
   }
   out.policy.window = read_window(in);
   if (const auto arrange = in.find("arrange")) out.policy.arrangement = read_arrangement(*arrange);

@@ -64,6 +64,11 @@ std::uint64_t element_of(ComputeScope scope, int stage, Slot slot, int microbatc
   return element(rank, 0);
 }
 
+bool keeps_less_than_all(const ScenarioMemory& memory) {
+  return std::any_of(memory.weight_stash_fraction.begin(), memory.weight_stash_fraction.end(),
+                     [](double fraction) { return fraction < 1; });
+}
+
 Result<void> check_table(const StageTable& table, const ProgramSpec& pipeline, const char* name) {
   std::size_t size = 1;
   if (table.shape != StageTable::Shape::kUniform) size = pipeline.stages.size();
@@ -97,12 +102,13 @@ ScenarioResolver::ScenarioResolver(Scenario scenario, Program program)
   const ScenarioMemory& memory = scenario_.memory;
   const bool messages = !network.activation_bytes.zero() || !network.gradient_bytes.zero();
   if (messages) base_.network.message_bytes.resize(static_cast<std::size_t>(program_.task_ids()));
+  const bool keeps_less = program_.split_backward() && keeps_less_than_all(memory);
   for (int stage = 0; stage < program_.stages(); ++stage) {
     for (int m = 0; m < microbatches; ++m) {
       const std::int64_t held = memory.activation_bytes.at(stage, m);
       base_.memory.activation_bytes.push_back(held);
-      if (program_.split_backward() && memory.weight_stash_fraction < 1) {
-        const double stash = static_cast<double>(held) * memory.weight_stash_fraction;
+      if (keeps_less) {
+        const double stash = static_cast<double>(held) * memory.stash_fraction_of(stage);
         base_.memory.weight_stash_bytes.push_back(std::min(held, static_cast<std::int64_t>(stash)));
       }
       if (!messages) continue;
@@ -132,6 +138,11 @@ Result<ScenarioResolver> ScenarioResolver::create(Scenario scenario) {
     if (Result<void> checked = check_table(table, pipeline, name); !checked.ok()) {
       return checked.error();
     }
+  }
+  const std::size_t fractions = scenario.memory.weight_stash_fraction.size();
+  if (fractions != 1 && fractions != pipeline.stages.size()) {
+    return Error{"weight_stash_fraction has " + std::to_string(fractions) +
+                 " values; the pipeline needs 1 or " + std::to_string(pipeline.stages.size())};
   }
   return ScenarioResolver(std::move(scenario), *std::move(program));
 }

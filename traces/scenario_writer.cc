@@ -61,7 +61,14 @@ JsonValue network_to_json(const ScenarioNetwork& network) {
 JsonValue memory_to_json(const ScenarioMemory& memory) {
   JsonValue out{JsonObject()};
   out.add("activation_bytes", stage_table_to_json(memory.activation_bytes));
-  out.add("weight_stash_fraction", json_fraction(memory.weight_stash_fraction));
+  const std::vector<double>& stash = memory.weight_stash_fraction;
+  if (stash.size() == 1) {
+    out.add("weight_stash_fraction", json_fraction(stash.front()));
+  } else {
+    JsonArray list;
+    for (const double fraction : stash) list.push_back(json_fraction(fraction));
+    out.add("weight_stash_fraction", JsonValue(std::move(list)));
+  }
   add_budget(out, memory.budget);
   return out;
 }

@@ -1,0 +1,164 @@
+// Goal: `rrfp init --model` and `--layer-profile` write scenarios that run as
+// they are, can be made again from what stands in them, and say what does not fit.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/experiments/run_for_tests.h"
+
+namespace rrfp {
+namespace {
+
+std::vector<std::string> init(const std::string& model, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"init", "--model", model, "--microbatches", "8"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Words of a command line, with '...' around those that need it.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (const char letter : line) {
+    if (letter == '\'') {
+      quoted = !quoted;
+    } else if (letter == ' ' && !quoted) {
+      words.emplace_back();
+    } else {
+      words.back() += letter;
+    }
+  }
+  return words;
+}
+
+/// The arguments after "// Made by: rrfp"; none where the file does not say.
+std::vector<std::string> made_by(const std::string& text) {
+  const std::string mark = "// Made by: rrfp ";
+  const std::size_t begin = text.find(mark);
+  if (begin == std::string::npos) return {};
+  const std::size_t start = begin + mark.size();
+  return words_of(text.substr(start, text.find('\n', start) - start));
+}
+
+TEST(WorkloadCommand, ScenariosOfModelsRunAsTheyAre) {
+  const std::string folder = test_folder();
+  const std::vector<std::vector<std::string>> jobs = {
+      init("llama3-8b", {"--pp", "4", "--tp", "2", "--dp", "2", "--use-distributed-optimizer"}),
+      init("llama3-70b", {"--pp", "8", "--tp", "8", "--layout", "Et*9|(t*10|)*6t*11L"}),
+      init("gpt3-175b", {"--pp", "16", "--tp", "8", "--attention", "full", "--seq-length", "2048"}),
+      init("mixtral-8x7b", {"--pp", "4", "--tp", "8", "--gradients", "bf16", "--gpu", "a100"}),
+      init("qwen3-30b-a3b", {"--pp", "8", "--virtual-pipeline", "3", "--gpu", "h200"}),
+      init("qwen2.5-vl-7b", {"--pp", "4", "--tp", "2", "--images", "2", "--frozen", "encoder"}),
+      init("qwen2.5-vl-7b", {"--pp", "6", "--tp", "2", "--images", "4", "--encoder", "side-by-side",
+                             "--encoder-ranks", "2"}),
+      init("qwen2.5-vl-7b", {"--pp", "4", "--tp", "4", "--images", "2", "--frozen",
+                             "encoder,language", "--layout", "balanced"}),
+  };
+  int number = 0;
+  for (const std::vector<std::string>& job : jobs) {
+    const std::string path = folder + "/" + std::to_string(number++) + ".json";
+    std::vector<std::string> arguments = job;
+    arguments.insert(arguments.end(), {"--out", path});
+    const Ran made = run_rrfp(arguments);
+    ASSERT_EQ(made.status, 0) << made.err;
+    EXPECT_EQ(made.err, "") << number;
+    EXPECT_TRUE(has(made.out, "activations that fit")) << made.out;
+    const Ran swept = run_rrfp({"sweep", path, "--iterations", "1"});
+    EXPECT_EQ(swept.status, 0) << number << swept.err << swept.out;
+    EXPECT_TRUE(has(swept.out, "bfw ready+wait @gpu")) << swept.out;
+    // What stands in the file makes it again.
+    const std::string text = read_test_file(path);
+    EXPECT_EQ(run_rrfp(made_by(text)).out, text) << number;
+  }
+}
+
+TEST(WorkloadCommand, PoliciesKeepToTheMemoryThereIs) {
+  const std::string small =
+      run_rrfp(init("llama3-8b",
+                    {"--pp", "4", "--gpu-gb", "60", "--use-distributed-optimizer", "--dp", "8"}))
+          .out;
+  EXPECT_TRUE(has(small, "\"budget_mb\": [")) << small;
+  EXPECT_TRUE(has(small, "// zb-h2 does not fit: rank 3 would need")) << small;
+  EXPECT_FALSE(has(small, "\"name\": \"zb-h2\"")) << small;
+  EXPECT_TRUE(has(small, "\"name\": \"1f1b\"")) << small;
+  EXPECT_TRUE(has(small, "zb-h2 ready+wait @gpu")) << small;
+}
+
+TEST(WorkloadCommand, WhatDoesNotFitIsWarnedOfAndHasNoBudget) {
+  const std::string path = test_folder() + "/big.json";
+  const Ran made = run_rrfp(init("llama3-70b", {"--pp", "4", "--out", path}));
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_TRUE(has(made.err,
+                  "warning: rank 0 does not fit: 336.4 GB of weights, gradients and "
+                  "optimizer and"))
+      << made.err;
+  const std::string text = read_test_file(path);
+  EXPECT_FALSE(has(text, "budget_mb"));
+  EXPECT_TRUE(has(text, "zb-h2"));
+  EXPECT_EQ(run_rrfp({"sweep", path, "--iterations", "1"}).status, 0);
+}
+
+TEST(WorkloadCommand, WrongOptionsAreNamed) {
+  const auto fault = [](const std::vector<std::string>& arguments) {
+    const Ran ran = run_rrfp(arguments);
+    EXPECT_EQ(ran.status, 2) << ran.out;
+    return ran.err;
+  };
+  EXPECT_TRUE(has(fault(init("llama4", {"--pp", "4"})),
+                  "rrfp init: --model: no model is called llama4; expected one of llama3-8b"));
+  EXPECT_TRUE(has(fault(init("llama3-8b", {"--pp", "4", "--gpu", "h10"})),
+                  "rrfp init: --gpu: no GPU is called h10; expected one of h100"));
+  EXPECT_EQ(fault(init("llama3-8b", {})),
+            "rrfp init: --pp is missing; expected a whole number from 1 to 4096\n");
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--forward-ms", "3"})),
+            "rrfp init: --forward-ms does not go with --model, from which it follows\n");
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--images", "1"})),
+            "rrfp init: llama3-8b takes no images; found 1 per sequence\n");
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--image-size", "448"})),
+            "rrfp init: --image-size goes with --images\n");
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--tp", "3"})),
+            "rrfp init: --tp: found 3; expected a divisor of 8, the key and value heads of "
+            "llama3-8b\n");
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--efficiency", "1.5"})),
+            "rrfp init: --efficiency: found 1.5; expected a share of the peak above 0 and at most "
+            "1\n");
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "2", "--layout", "Et*15|t*16"})),
+            "rrfp init: layout \"Et*15|t*16\", character 11: the layout ends before the model "
+            "does; expected t (layer 31)\n");
+  EXPECT_EQ(fault(init("qwen2.5-vl-7b", {"--pp", "4", "--images", "1", "--image-size", "450"})),
+            "rrfp init: --image-size: found 450; expected a multiple of 28, the pixels along one "
+            "token\n");
+  EXPECT_TRUE(has(fault(init("qwen2.5-vl-7b", {"--pp", "4", "--frozen", "vision"})),
+                  "rrfp init: --frozen: unknown \"vision\""));
+  EXPECT_EQ(fault({"init", "--pp", "4", "--microbatches", "8", "--tp", "2"}),
+            "rrfp init: --tp goes with --model or --layer-profile\n");
+  EXPECT_EQ(
+      fault({"init", "--pp", "4", "--microbatches", "8", "--layer-profile", "x", "--tp", "2"}),
+      "rrfp init: --tp goes with --model\n");
+}
+
+TEST(WorkloadCommand, ModelsAreListed) {
+  const Ran ran = run_rrfp({"models"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(has(ran.out, "mixtral-8x7b")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "2 of 8")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "141")) << ran.out;
+}
+
+TEST(WorkloadCommand, ProfilesAreCut) {
+  const std::string profile = std::string(RRFP_SHARED_DIR) + "/data/layer_profiles/gnmt_large.txt";
+  if (!std::filesystem::exists(profile)) GTEST_SKIP() << profile << " is not there";
+  const std::string path = test_folder() + "/gnmt.json";
+  const Ran made = run_rrfp({"init", "--layer-profile", profile, "--pp", "4", "--microbatches", "8",
+                             "--layout", "balanced", "--out", path});
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_TRUE(has(made.out, "node*21")) << made.out;
+  EXPECT_EQ(run_rrfp({"sweep", path, "--iterations", "1"}).status, 0);
+}
+
+}  // namespace
+}  // namespace rrfp
