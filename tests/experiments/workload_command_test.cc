@@ -88,12 +88,13 @@ TEST(WorkloadCommand, PoliciesKeepToTheMemoryThereIs) {
   EXPECT_TRUE(has(small, "zb-h2 ready+wait @gpu")) << small;
 }
 
+// Rank 0 has 20 layers of 855.7M parameters and the embedding of 1050.7M, at 18 bytes each.
 TEST(WorkloadCommand, WhatDoesNotFitIsWarnedOfAndHasNoBudget) {
   const std::string path = test_folder() + "/big.json";
   const Ran made = run_rrfp(init("llama3-70b", {"--pp", "4", "--out", path}));
   EXPECT_EQ(made.status, 0) << made.err;
   EXPECT_TRUE(has(made.err,
-                  "warning: rank 0 does not fit: 336.4 GB of weights, gradients and "
+                  "warning: rank 0 does not fit: 326.9 GB of weights, gradients and "
                   "optimizer and"))
       << made.err;
   const std::string text = read_test_file(path);
