@@ -36,9 +36,14 @@ cudaError_t launch_fill_pattern(void* to, std::size_t bytes, std::uint64_t word,
 cudaError_t launch_check_pattern(const void* from, std::size_t bytes, std::uint64_t word,
                                  FaultReport report, cudaStream_t stream);
 
-/// Not kernels: memory that the program cuts into blocks by itself has changed
-/// hands. Nothing on a device; the double checks every use against them.
+// Not kernels: what the program does that CUDA does not see. Nothing on a
+// device; the double checks by them.
+
+/// Memory that the program cuts into blocks by itself changes hands.
 void note_block_taken(const void* block, std::size_t bytes);
 void note_block_returned(const void* block);
+/// `member` of a group has enqueued `work`; all members must enqueue the same
+/// in the same order, or a collective among it would never end.
+void note_group_work(int group, int member, std::uint64_t work);
 
 }  // namespace rrfp

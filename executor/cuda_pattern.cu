@@ -71,5 +71,6 @@ cudaError_t launch_check_pattern(const void* from, std::size_t bytes, std::uint6
 
 void note_block_taken(const void*, std::size_t) {}
 void note_block_returned(const void*) {}
+void note_group_work(int, int, std::uint64_t) {}
 
 }  // namespace rrfp

@@ -1,8 +1,59 @@
 // The module's one entry point.
+#include "executor/cuda_local_transport.h"
 #include "executor/cuda_module.h"
+#include "executor/cuda_partition.h"
 #include "executor/cuda_survey.h"
+#include "executor/cuda_synthetic_device.h"
+
+namespace rrfp {
+
+namespace {
+
+class Session final : public CudaSession {
+ public:
+  Session(const CudaSettings& settings, CudaDevicePartitions partitions)
+      : settings_(settings),
+        partitions_(std::make_shared<CudaDevicePartitions>(std::move(partitions))) {}
+
+  std::string describe() const override { return partitions_->describe(); }
+  std::unique_ptr<Device> synthetic_device(const Place& place) override {
+    return std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_);
+  }
+  std::unique_ptr<Transport> local_transport(const Place& place, Transport& control) override {
+    return std::make_unique<CudaLocalTransport>(partitions_, partition(place), control,
+                                                settings_.look_every_ns);
+  }
+
+ private:
+  CudaPartition& partition(const Place& place) {
+    return partitions_->partition(settings_.grid.endpoint(place));
+  }
+
+  const CudaSettings settings_;
+  const std::shared_ptr<CudaDevicePartitions> partitions_;
+};
+
+CudaSession* open_session(const CudaSettings& settings, std::string& error) {
+  const Result<int> count = count_cuda_devices();
+  if (!count.ok()) {
+    error = count.error().message;
+    return nullptr;
+  }
+  Result<CudaDevicePartitions> partitions =
+      CudaDevicePartitions::create(settings.device, settings.grid.size());
+  if (!partitions.ok()) {
+    error = "device " + std::to_string(settings.device) + ": " + partitions.error().message;
+    return nullptr;
+  }
+  return new Session(settings, std::move(*partitions));
+}
+
+}  // namespace
+
+}  // namespace rrfp
 
 extern "C" {
 extern __attribute__((visibility("default"))) const rrfp::CudaModule rrfp_cuda_module;
-const rrfp::CudaModule rrfp_cuda_module = {rrfp::kCudaModuleVersion, rrfp::survey_cuda};
+const rrfp::CudaModule rrfp_cuda_module = {rrfp::kCudaModuleVersion, rrfp::survey_cuda,
+                                           rrfp::open_session};
 }

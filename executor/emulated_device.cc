@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "executor/token_gradient.h"
 #include "scheduler_core/random.h"
 
 namespace rrfp {
@@ -82,32 +83,14 @@ Result<void> EmulatedDevice::take_input(TaskId task, int producer, Payload paylo
                std::to_string(payload.size()) + " of " + std::to_string(expected.size()) + ")"};
 }
 
-Result<Payload> EmulatedDevice::gradient(int stage) {
-  Payload payload(sizeof(std::int64_t));
-  const std::int64_t value = stage + 1;
-  std::memcpy(payload.data(), &value, sizeof(value));
-  return payload;
-}
+Result<Payload> EmulatedDevice::gradient(int stage) { return token_gradient(stage); }
 
 Result<Payload> EmulatedDevice::reduce([[maybe_unused]] int stage, std::span<Payload> replicas) {
-  std::int64_t sum = 0;
-  for (const Payload& replica : replicas) {
-    std::int64_t value = 0;
-    if (replica.size() != sizeof(value)) return Error{"a gradient of the wrong size"};
-    std::memcpy(&value, replica.data(), sizeof(value));
-    sum += value;
-  }
-  Payload payload(sizeof(sum));
-  std::memcpy(payload.data(), &sum, sizeof(sum));
-  return payload;
+  return sum_token_gradients(replicas);
 }
 
 Result<void> EmulatedDevice::take_gradient(int stage, Payload sum) {
-  std::int64_t value = 0;
-  if (sum.size() == sizeof(value)) std::memcpy(&value, sum.data(), sizeof(value));
-  if (value > 0 && value % (stage + 1) == 0) return {};
-  return Error{"stage " + std::to_string(stage) +
-               ": the summed gradient is not a sum of gradients"};
+  return check_token_gradient(stage, sum);
 }
 
 }  // namespace rrfp

@@ -18,6 +18,7 @@ struct Team {
   std::shared_ptr<IterationSink> sink;
   std::shared_ptr<std::atomic<bool>> stop;
   std::unique_ptr<ThreadsNetwork> network;
+  std::vector<std::unique_ptr<Transport>> own_transports;  // by endpoint; empty: the network's
   std::vector<std::unique_ptr<Device>> devices;
   MonotonicClock clock;
 
@@ -25,17 +26,22 @@ struct Team {
   std::condition_variable changed;
   std::vector<std::optional<WorkerEnd>> ends;
   int ended = 0;
+
+  Transport& transport(int endpoint) {
+    if (own_transports.empty()) return network->transport(endpoint);
+    return *own_transports[static_cast<std::size_t>(endpoint)];
+  }
 };
 
 void work(const std::shared_ptr<Team>& team, int endpoint) {
   // The default slack of 50 us would be added to every timer.
   prctl(PR_SET_TIMERSLACK, 1);
-  Worker worker(*team->plan, team->network->transport(endpoint),
-                *team->devices[static_cast<std::size_t>(endpoint)], team->clock,
+  const auto index = static_cast<std::size_t>(endpoint);
+  Worker worker(*team->plan, team->transport(endpoint), *team->devices[index], team->clock,
                 endpoint == 0 ? team->sink.get() : nullptr, *team->stop);
   WorkerEnd end = worker.run();
   const std::lock_guard<std::mutex> lock(team->mutex);
-  team->ends[static_cast<std::size_t>(endpoint)] = std::move(end);
+  team->ends[index] = std::move(end);
   ++team->ended;
   team->changed.notify_all();
 }
@@ -62,7 +68,8 @@ ThreadsTuning default_tuning(int workers) {
 
 RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker& make_device,
                           std::shared_ptr<IterationSink> sink, const ThreadsTuning& tuning,
-                          std::shared_ptr<std::atomic<bool>> stop) {
+                          std::shared_ptr<std::atomic<bool>> stop,
+                          const TransportMaker& make_transport) {
   const Grid grid = plan->grid;
   auto team = std::make_shared<Team>();
   team->network = std::make_unique<ThreadsNetwork>(grid.size(), pairs_that_talk(*plan), tuning);
@@ -72,6 +79,9 @@ RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker
   team->ends.resize(static_cast<std::size_t>(grid.size()));
   for (int endpoint = 0; endpoint < grid.size(); ++endpoint) {
     team->devices.push_back(make_device(grid.place(endpoint)));
+    if (!make_transport) continue;
+    team->own_transports.push_back(
+        make_transport(grid.place(endpoint), team->network->transport(endpoint)));
   }
   std::vector<std::thread> threads;
   for (int endpoint = 0; endpoint < grid.size(); ++endpoint) {

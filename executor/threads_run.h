@@ -34,11 +34,18 @@ struct RunOutcome {
 /// Makes the device of an endpoint.
 using DeviceMaker = std::function<std::unique_ptr<Device>(const Place& place)>;
 
+/// Makes what an endpoint's worker uses in place of `control`, the transport of
+/// the job: for tensors that do not travel as bytes of the host.
+using TransportMaker =
+    std::function<std::unique_ptr<Transport>(const Place& place, Transport& control)>;
+
 /// `plan` and `sink` are shared, since a thread that is left behind may use
-/// them still. `stop` may be set by a signal handler.
+/// them still. `stop` may be set by a signal handler. `make_transport` may be
+/// empty.
 RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker& make_device,
                           std::shared_ptr<IterationSink> sink, const ThreadsTuning& tuning,
-                          std::shared_ptr<std::atomic<bool>> stop);
+                          std::shared_ptr<std::atomic<bool>> stop,
+                          const TransportMaker& make_transport = {});
 
 /// How long to look before sleeping, for so many workers on this machine.
 ThreadsTuning default_tuning(int workers);

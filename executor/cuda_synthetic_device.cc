@@ -1,0 +1,252 @@
+#include "executor/cuda_synthetic_device.h"
+
+#include <algorithm>
+#include <string>
+
+#include "executor/cuda_error.h"
+#include "executor/cuda_launchers.h"
+#include "executor/token_gradient.h"
+#include "scheduler_core/random.h"
+
+namespace rrfp {
+
+namespace {
+
+// What kernels report: a wrong product, or one more than the edge of a message.
+constexpr std::uint32_t kWrongProduct = 0xffffffff;
+
+}  // namespace
+
+CudaSyntheticDevice::CudaSyntheticDevice(std::shared_ptr<CudaDevicePartitions> partitions,
+                                         CudaPartition& partition, const Place& place,
+                                         const CudaSettings& settings)
+    : partitions_(std::move(partitions)),
+      partition_(partition),
+      place_(place),
+      settings_(settings) {}
+
+// After a run that did not end by itself, work may still use what goes away.
+CudaSyntheticDevice::~CudaSyntheticDevice() {
+  if (busy()) cudaStreamSynchronize(partition_.compute());
+}
+
+Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration) {
+  world_ = &world;
+  iteration_ = iteration;
+  if (!length_) {
+    // The first call of the worker's own thread.
+    Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition_.device()));
+    if (!chosen.ok()) return chosen;
+    const Result<CudaWorkLength> measured = CudaWorkLength::measure(partition_);
+    if (!measured.ok()) return measured.error();
+    length_ = *measured;
+  }
+  const Program& program = world.program();
+  const auto messages = program.edges().size() * static_cast<std::size_t>(program.microbatches());
+  inbox_.assign(messages, std::nullopt);
+  outbox_.assign(messages, std::nullopt);
+  queue_.clear();
+  head_ = next_ = 0;
+  return {};
+}
+
+std::size_t CudaSyntheticDevice::message(EdgeId edge, int microbatch) const {
+  return static_cast<std::size_t>(edge * world_->program().microbatches() + microbatch);
+}
+
+std::size_t CudaSyntheticDevice::bytes_of(EdgeId edge, int microbatch) const {
+  const std::int64_t full = world_->message_bytes()[message(edge, microbatch)];
+  return std::min(static_cast<std::size_t>(full), settings_.payload_limit);
+}
+
+// Different for every message, so that one delivered in place of another shows.
+std::uint64_t CudaSyntheticDevice::word_of(EdgeId edge, int microbatch) const {
+  return random_bits({static_cast<std::uint64_t>(place_.replica),
+                      static_cast<std::uint64_t>(iteration_),
+                      static_cast<std::uint64_t>(place_.lane), message(edge, microbatch)});
+}
+
+Result<void> CudaSyntheticDevice::take_input(TaskId task, int producer, Payload payload) {
+  if (failure_) return *failure_;
+  const Program& program = world_->program();
+  const int microbatch = program.microbatch_of(task);
+  const Kind kind = program.slot_of(task) == Slot::kForward ? Kind::kForward : Kind::kBackward;
+  const EdgeId edge = program.find_edge(kind, producer, program.stage_of(task));
+  const std::size_t expected = bytes_of(edge, microbatch);
+  if (payload.empty() && expected == 0) return {};
+  const std::optional<CudaMessage> taken = to_cuda_message(payload);
+  if (!taken || taken->bytes != expected) {
+    return Error{"the message from stage " + std::to_string(producer) + " for " +
+                 to_string(program.task(task)) + " is not a tensor of " + std::to_string(expected) +
+                 " bytes on this device"};
+  }
+  inbox_[message(edge, microbatch)] = *taken;
+  return {};
+}
+
+void CudaSyntheticDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {
+  Held held;
+  held.task = task;
+  held.not_before_ns = not_before_ns;
+  queue_.push_back(held);
+  // The sooner it is in the stream, the less the stream stands idle.
+  if (failure_) return;
+  if (Result<void> enqueued = enqueue_due(now_ns); !enqueued.ok()) failure_ = enqueued.error();
+}
+
+Result<void> CudaSyntheticDevice::enqueue_due(std::int64_t now_ns) {
+  for (; next_ < queue_.size(); ++next_) {
+    Held& held = queue_[next_];
+    if (held.start_mark == 0) {
+      if (now_ns < held.not_before_ns) return {};
+      const Result<std::int64_t> mark = partition_.compute_marks().leave();
+      if (!mark.ok()) return mark.error();
+      held.start_mark = *mark;
+    }
+    if (settings_.grid.lanes > 1 && !held.group_started) return {};
+    if (Result<void> enqueued = enqueue_work(held); !enqueued.ok()) return enqueued;
+  }
+  return {};
+}
+
+Result<void> CudaSyntheticDevice::enqueue_work(Held& held) {
+  if (settings_.grid.lanes > 1) {
+    const int group = place_.replica * settings_.grid.ranks + place_.rank;
+    note_group_work(group, place_.lane, static_cast<std::uint64_t>(held.task));
+  }
+  if (Result<void> checked = check_inputs(held.task); !checked.ok()) return checked;
+  const std::int64_t length_ns = world_->duration_ns()[static_cast<std::size_t>(held.task)];
+  Result<void> launched = check_cuda(
+      "launch of the matrix chain",
+      launch_matrix_chain(length_->blocks(), length_->products_for(length_ns),
+                          {partition_.fault().get(), kWrongProduct}, partition_.compute()));
+  if (!launched.ok()) return launched;
+  if (Result<void> filled = fill_outputs(held.task); !filled.ok()) return filled;
+  const Result<std::int64_t> mark = partition_.compute_marks().leave();
+  if (!mark.ok()) return mark.error();
+  held.end_mark = *mark;
+  return {};
+}
+
+Result<void> CudaSyntheticDevice::check_inputs(TaskId task) {
+  const Program& program = world_->program();
+  const int microbatch = program.microbatch_of(task);
+  for (const EdgeId edge : program.edges_to(program.stage_of(task), program.slot_of(task))) {
+    const std::optional<CudaMessage>& input = inbox_[message(edge, microbatch)];
+    if (!input) continue;
+    const FaultReport report = {partition_.fault().get(), static_cast<std::uint32_t>(edge) + 1};
+    Result<void> launched =
+        check_cuda("launch of the check of an input",
+                   launch_check_pattern(input->block, input->bytes, word_of(edge, microbatch),
+                                        report, partition_.compute()));
+    if (!launched.ok()) return launched;
+  }
+  return {};
+}
+
+Result<void> CudaSyntheticDevice::fill_outputs(TaskId task) {
+  const Program& program = world_->program();
+  const int microbatch = program.microbatch_of(task);
+  for (const EdgeId edge : program.edges_from(program.stage_of(task), program.slot_of(task))) {
+    const std::size_t bytes = bytes_of(edge, microbatch);
+    if (program.edge(edge).local() || bytes == 0) continue;
+    const Result<void*> block = partition_.blocks().take(bytes);
+    if (!block.ok()) return block.error();
+    outbox_[message(edge, microbatch)] = CudaMessage{*block, bytes, &partition_.blocks()};
+    Result<void> launched = check_cuda(
+        "launch of the filling of an output",
+        launch_fill_pattern(*block, bytes, word_of(edge, microbatch), partition_.compute()));
+    if (!launched.ok()) return launched;
+  }
+  return {};
+}
+
+std::optional<DeviceEvent> CudaSyntheticDevice::poll(std::int64_t now_ns) {
+  looked_ns_ = now_ns;
+  if (head_ == queue_.size()) return std::nullopt;
+  std::int64_t reached = 0;
+  if (!failure_) {
+    if (Result<void> enqueued = enqueue_due(now_ns); !enqueued.ok()) failure_ = enqueued.error();
+    const Result<std::int64_t> mark = partition_.compute_marks().reached();
+    if (!mark.ok() && !failure_) failure_ = mark.error();
+    if (mark.ok()) reached = *mark;
+  }
+  Held& held = queue_[head_];
+  if (!held.started) {
+    if (!failure_ && (held.start_mark == 0 || reached < held.start_mark)) return std::nullopt;
+    held.started = true;
+    return DeviceEvent{DeviceEvent::Type::kStarted, held.task, now_ns};
+  }
+  if (!failure_) {
+    if (held.end_mark == 0 || reached < held.end_mark) return std::nullopt;
+    if (Result<void> finished = finish(held.task); !finished.ok()) failure_ = finished.error();
+  }
+  const TaskId task = held.task;
+  ++head_;
+  next_ = std::max(next_, head_);
+  return DeviceEvent{DeviceEvent::Type::kFinished, task, now_ns};
+}
+
+Result<void> CudaSyntheticDevice::finish(TaskId task) {
+  const Program& program = world_->program();
+  if (const std::uint32_t fault = partition_.fault().load(); fault == kWrongProduct) {
+    return Error{to_string(program.task(task)) + ": the device computes wrong matrix products"};
+  } else if (fault != 0) {
+    const int from = program.edge(static_cast<EdgeId>(fault - 1)).from;
+    return Error{"the message from stage " + std::to_string(from) + " for " +
+                 to_string(program.task(task)) + " holds other bytes than were sent"};
+  }
+  const int microbatch = program.microbatch_of(task);
+  for (const EdgeId edge : program.edges_to(program.stage_of(task), program.slot_of(task))) {
+    std::optional<CudaMessage>& input = inbox_[message(edge, microbatch)];
+    if (input) input->give_back();
+    input.reset();
+  }
+  return {};
+}
+
+// A stream does not wake anybody, so it is looked at from time to time.
+std::int64_t CudaSyntheticDevice::next_event_ns() const {
+  if (head_ == queue_.size()) return kNever;
+  const Held& held = queue_[head_];
+  if (failure_) return 0;
+  if (held.start_mark == 0) return held.not_before_ns;
+  if (held.started && held.end_mark == 0) return kNever;  // until all lanes have started it
+  return looked_ns_ + settings_.look_every_ns;
+}
+
+void CudaSyntheticDevice::on_group_start(TaskId task, [[maybe_unused]] std::int64_t start_ns) {
+  if (failure_) return;
+  RRFP_CHECK(next_ < queue_.size() && queue_[next_].task == task);
+  queue_[next_].group_started = true;
+}
+
+Result<Payload> CudaSyntheticDevice::output(TaskId task, EdgeId edge) {
+  if (failure_) return *failure_;
+  std::optional<CudaMessage>& sent = outbox_[message(edge, world_->program().microbatch_of(task))];
+  if (!sent) return Payload();
+  Payload payload = to_payload(*sent);
+  sent.reset();
+  return payload;
+}
+
+Result<Payload> CudaSyntheticDevice::gradient(int stage) {
+  if (failure_) return *failure_;
+  return token_gradient(stage);
+}
+
+Result<Payload> CudaSyntheticDevice::reduce([[maybe_unused]] int stage,
+                                            std::span<Payload> replicas) {
+  return sum_token_gradients(replicas);
+}
+
+Result<void> CudaSyntheticDevice::take_gradient(int stage, Payload sum) {
+  return check_token_gradient(stage, sum);
+}
+
+Result<void> CudaSyntheticDevice::finish_iteration() {
+  if (failure_) return *failure_;
+  return check_cuda("an earlier call", cudaGetLastError());
+}
+
+}  // namespace rrfp

@@ -1,0 +1,71 @@
+#include "executor/equipment.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "executor/emulated_device.h"
+#include "executor/module_loader.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::size_t kEmulatedPayload = 4096;
+
+// Where every worker has a core of its own, it looks all the time.
+std::int64_t between_looks_ns(int workers) {
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return workers <= cores ? 0 : 50'000;
+}
+
+Equipment emulated(const Grid& grid, std::size_t payload_limit) {
+  Equipment equipment;
+  equipment.device = [lanes = grid.lanes, payload_limit](const Place&) {
+    return std::make_unique<EmulatedDevice>(lanes, payload_limit);
+  };
+  return equipment;
+}
+
+Result<std::shared_ptr<CudaSession>> open_session(const CudaSettings& settings) {
+  const Result<const CudaModule*> module = open_cuda();
+  if (!module.ok()) return module.error();
+  std::string error;
+  std::shared_ptr<CudaSession> session((*module)->open(settings, error));
+  if (session == nullptr) return Error{error};
+  return session;
+}
+
+}  // namespace
+
+Result<Equipment> equip(DeviceKind kind, const Grid& grid, bool over_mpi,
+                        std::optional<std::size_t> payload_limit) {
+  if (kind == DeviceKind::kEmulated) {
+    return emulated(grid, payload_limit.value_or(kEmulatedPayload));
+  }
+  CudaSettings settings;
+  settings.grid = grid;
+  settings.payload_limit = payload_limit.value_or(std::numeric_limits<std::size_t>::max());
+  settings.look_every_ns = between_looks_ns(grid.size());
+  const Result<std::shared_ptr<CudaSession>> session = open_session(settings);
+  if (!session.ok()) return session.error();
+  if (over_mpi) {
+    return Error{"several processes cannot share CUDA devices yet; run one process, whose ranks "
+                 "then share one device"};
+  }
+  if (kind == DeviceKind::kCuda) {
+    return Error{"CUDA devices run synthetic work so far, they do not train: --device synthetic"};
+  }
+  Equipment equipment;
+  equipment.about = (*session)->describe();
+  equipment.device = [session = *session](const Place& place) {
+    return session->synthetic_device(place);
+  };
+  equipment.transport = [session = *session](const Place& place, Transport& control) {
+    return session->local_transport(place, control);
+  };
+  return equipment;
+}
+
+}  // namespace rrfp

@@ -1,0 +1,38 @@
+// What the workers of a run compute with and how their tensors travel, by the
+// name that a user gives.
+//
+// Thread safety: pure functions but for the machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "executor/grid.h"
+#include "executor/threads_run.h"
+#include "scheduler_core/result.h"
+
+namespace rrfp {
+
+enum class DeviceKind : std::uint8_t {
+  kEmulated,   ///< takes its time, on any machine
+  kSynthetic,  ///< a GPU works for as long
+  kCuda,       ///< a GPU trains
+};
+
+/// Fits Job::run.
+struct Equipment {
+  std::string about;  ///< of the devices, for people; may be empty
+  DeviceMaker device;
+  TransportMaker transport;  ///< empty: payloads are bytes of the host
+};
+
+/// For the workers of `grid`, all in this process unless `over_mpi`.
+/// `payload_limit`: bytes of a message that travel; none: 4096 where tasks are
+/// emulated, else all. The error of a device that is not there is one sentence
+/// that begins with "no CUDA device".
+Result<Equipment> equip(DeviceKind kind, const Grid& grid, bool over_mpi,
+                        std::optional<std::size_t> payload_limit);
+
+}  // namespace rrfp
