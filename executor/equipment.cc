@@ -39,22 +39,22 @@ Result<std::shared_ptr<CudaSession>> open_session(const CudaSettings& settings) 
 
 }  // namespace
 
-Result<Equipment> equip(DeviceKind kind, const Grid& grid, bool over_mpi,
-                        std::optional<std::size_t> payload_limit) {
-  if (kind == DeviceKind::kEmulated) {
-    return emulated(grid, payload_limit.value_or(kEmulatedPayload));
+Result<Equipment> equip(const DeviceChoice& choice, const Grid& grid, bool over_mpi) {
+  if (choice.kind == DeviceKind::kEmulated) {
+    return emulated(grid, choice.payload_limit.value_or(kEmulatedPayload));
   }
   CudaSettings settings;
   settings.grid = grid;
-  settings.payload_limit = payload_limit.value_or(std::numeric_limits<std::size_t>::max());
+  settings.payload_limit = choice.payload_limit.value_or(std::numeric_limits<std::size_t>::max());
   settings.look_every_ns = between_looks_ns(grid.size());
   const Result<std::shared_ptr<CudaSession>> session = open_session(settings);
   if (!session.ok()) return session.error();
   if (over_mpi) {
-    return Error{"several processes cannot share CUDA devices yet; run one process, whose ranks "
-                 "then share one device"};
+    return Error{
+        "several processes cannot share CUDA devices yet; run one process, whose ranks "
+        "then share one device"};
   }
-  if (kind == DeviceKind::kCuda) {
+  if (choice.kind == DeviceKind::kCuda) {
     return Error{"CUDA devices run synthetic work so far, they do not train: --device synthetic"};
   }
   Equipment equipment;

@@ -21,6 +21,13 @@ enum class DeviceKind : std::uint8_t {
   kCuda,       ///< a GPU trains
 };
 
+struct DeviceChoice {
+  DeviceKind kind = DeviceKind::kEmulated;
+  /// Bytes of a message that travel; none: 4096 where tasks are emulated, else
+  /// all.
+  std::optional<std::size_t> payload_limit;
+};
+
 /// Fits Job::run.
 struct Equipment {
   std::string about;  ///< of the devices, for people; may be empty
@@ -28,11 +35,9 @@ struct Equipment {
   TransportMaker transport;  ///< empty: payloads are bytes of the host
 };
 
-/// For the workers of `grid`, all in this process unless `over_mpi`.
-/// `payload_limit`: bytes of a message that travel; none: 4096 where tasks are
-/// emulated, else all. The error of a device that is not there is one sentence
-/// that begins with "no CUDA device".
-Result<Equipment> equip(DeviceKind kind, const Grid& grid, bool over_mpi,
-                        std::optional<std::size_t> payload_limit);
+/// For the workers of `grid`, all in this process unless `over_mpi`. The error
+/// of a device that is not there is one sentence that begins with "no CUDA
+/// device".
+Result<Equipment> equip(const DeviceChoice& choice, const Grid& grid, bool over_mpi);
 
 }  // namespace rrfp

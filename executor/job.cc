@@ -4,7 +4,6 @@
 #include <chrono>
 #include <thread>
 
-#include "executor/emulated_device.h"
 #include "executor/module_loader.h"
 #include "executor/process_run.h"
 #include "executor/stop_signals.h"
@@ -61,14 +60,16 @@ std::shared_ptr<LaneExchange> Job::lane_exchange(const Grid& grid, const Place& 
 }
 
 Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_device,
-                            std::shared_ptr<IterationSink> sink) {
+                            std::shared_ptr<IterationSink> sink,
+                            const TransportMaker& make_transport) {
   prepared.plan->run = ++runs_;
   auto stop = std::make_shared<std::atomic<bool>>(false);
   if (session_ == nullptr) {
     const StopSignals signals(stop, nullptr);
     return run_on_threads(prepared.plan, make_device, std::move(sink),
-                          default_tuning(prepared.plan->grid.size()), stop);
+                          default_tuning(prepared.plan->grid.size()), stop, make_transport);
   }
+  RRFP_CHECK(!make_transport);
   Transport& transport = session_->transport();
   WaitingLine line;
   const StopSignals signals(stop, &line);
@@ -87,12 +88,6 @@ void Job::close(const RunOutcome& last, int status) {
   if (speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   if (!speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   session_->abort(status);
-}
-
-DeviceMaker emulated_devices(int lanes, std::size_t payload_limit) {
-  return [lanes, payload_limit](const Place&) {
-    return std::make_unique<EmulatedDevice>(lanes, payload_limit);
-  };
 }
 
 std::string describe(const RunOutcome& outcome) {

@@ -45,9 +45,11 @@ class Job {
                                               std::int64_t patience_ns);
 
   /// Sets the number of the run in `prepared`. `sink` is used where this
-  /// process speaks. The error: too few processes.
+  /// process speaks. `make_transport` may be empty. REQUIRES: it is, over MPI.
+  /// The error: too few processes.
   Result<RunOutcome> run(PreparedRun& prepared, const DeviceMaker& make_device,
-                         std::shared_ptr<IterationSink> sink);
+                         std::shared_ptr<IterationSink> sink,
+                         const TransportMaker& make_transport = {});
 
   /// Leaves MPI in an orderly way where every run completed; else ends all
   /// processes of the job, with `status`. Returns without MPI.
@@ -60,10 +62,6 @@ class Job {
   std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups_;  // by endpoint of lane 0
   int runs_ = 0;
 };
-
-/// Devices that take the time of the world, with payloads of at most so many
-/// bytes.
-DeviceMaker emulated_devices(int lanes, std::size_t payload_limit);
 
 /// What is to be told of a run that did not complete: why, then one line per
 /// worker.

@@ -20,11 +20,12 @@ Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
   Result<PreparedRun> prepared = input.prepare(policy, kCalibrationIterations);
   if (!prepared.ok()) return prepared.error();
   if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
-  const Result<std::size_t> payload = payload_limit_of(options);
-  if (!payload.ok()) return payload.error();
+  const Result<DeviceChoice> device = device_of(options);
+  if (!device.ok()) return device.error();
+  const Result<Equipment> equipment = equip(*device, prepared->plan->grid, job.over_mpi());
+  if (!equipment.ok()) return equipment.error();
   auto sink = std::make_shared<KeepingSink>();
-  Result<RunOutcome> ran =
-      job.run(*prepared, emulated_devices(prepared->plan->grid.lanes, *payload), sink);
+  Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);
   if (!ran.ok()) return ran.error();
   outcome = *ran;
   Calibration calibration;

@@ -12,6 +12,7 @@ namespace {
 constexpr std::array kOptions = {
     OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)"},
     kTransportRow,
+    kDeviceRow,
     kPayloadRow,
     kPatienceRow,
     kFileLimitRow,

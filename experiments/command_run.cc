@@ -24,6 +24,7 @@ constexpr std::array kOptions = {
     OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
     kIterationsRow,
     kTransportRow,
+    kDeviceRow,
     OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
     OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
     OptionRow{"credits", "N", "receive buffers per edge (default: one per microbatch)"},
@@ -178,11 +179,13 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (Result<void> set = configure(options, plan); !set.ok()) return set.error();
   const Result<TransportKind> kind = transport_of(options);
   if (!kind.ok()) return kind.error();
-  const Result<std::size_t> payload = payload_limit_of(options);
-  if (!payload.ok()) return payload.error();
+  const Result<DeviceChoice> device = device_of(options);
+  if (!device.ok()) return device.error();
 
   Result<Job> job = Job::open(*kind);
   if (!job.ok()) return job.error();
+  const Result<Equipment> equipment = equip(*device, plan.grid, job->over_mpi());
+  if (!equipment.ok()) return equipment.error();
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");
@@ -190,7 +193,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
   auto capture = std::make_shared<Capture>(prepared->plan, files);
   const Result<RunOutcome> outcome =
-      job->run(*prepared, emulated_devices(plan.grid.lanes, *payload), capture);
+      job->run(*prepared, equipment->device, capture, equipment->transport);
   if (!outcome.ok()) return outcome.error();
 
   ExitStatus status = ExitStatus::kDone;
@@ -206,7 +209,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
         terminal.out << figures_as_json(*capture, files.name, job->name());
       } else {
         terminal.out << describe_case(prepared->cases[0][0]) << "\non " << plan.grid.size()
-                     << (job->over_mpi() ? " processes\n" : " threads\n")
+                     << (job->over_mpi() ? " processes" : " threads")
+                     << (equipment->about.empty() ? "" : ", " + equipment->about) << "\n"
                      << figures_as_text(*capture);
       }
     }

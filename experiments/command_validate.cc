@@ -15,6 +15,7 @@ constexpr std::array kOptions = {
     OptionRow{"iterations", "N", "of each policy (default 20)"},
     OptionRow{"calibration", "FILE", "use this calibration instead of one made in this job"},
     kTransportRow,
+    kDeviceRow,
     OptionRow{"json", "", "print every iteration as JSON instead of the table"},
     kPayloadRow,
     kPatienceRow,
@@ -42,8 +43,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!input.ok()) return input.error();
   const Result<std::int64_t> iterations = options.integer_or("iterations", 20, 1, kMostIterations);
   if (!iterations.ok()) return iterations.error();
-  const Result<std::size_t> payload = payload_limit_of(options);
-  if (!payload.ok()) return payload.error();
+  const Result<DeviceChoice> device = device_of(options);
+  if (!device.ok()) return device.error();
   const Result<TransportKind> kind = transport_of(options);
   if (!kind.ok()) return kind.error();
   Calibration calibration;
@@ -66,9 +67,11 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
     Result<PreparedRun> prepared = input->prepare(policy, static_cast<int>(*iterations));
     if (!prepared.ok()) return prepared.error();
     if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
+    const Result<Equipment> equipment = equip(*device, prepared->plan->grid, job->over_mpi());
+    if (!equipment.ok()) return equipment.error();
     auto sink = std::make_shared<ValidatingSink>();
     const Result<RunOutcome> ran =
-        job->run(*prepared, emulated_devices(prepared->plan->grid.lanes, *payload), sink);
+        job->run(*prepared, equipment->device, sink, equipment->transport);
     if (!ran.ok()) return ran.error();
     outcome = *ran;
     policies.emplace_back();

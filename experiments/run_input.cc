@@ -71,11 +71,18 @@ Result<void> tune(const Options& options, RunPlan& plan) {
   return {};
 }
 
-Result<std::size_t> payload_limit_of(const Options& options) {
-  const Result<std::int64_t> bytes =
-      options.integer_or(kPayloadRow.name, 4096, 0, std::int64_t{1} << 30);
+Result<DeviceChoice> device_of(const Options& options) {
+  constexpr std::array<std::string_view, 3> kWords = {"emulated", "synthetic", "cuda"};
+  const Result<std::string> word = options.word_or(kDeviceRow.name, "emulated", kWords);
+  if (!word.ok()) return word.error();
+  const Result<std::optional<std::int64_t>> bytes =
+      options.integer(kPayloadRow.name, 0, std::int64_t{1} << 30);
   if (!bytes.ok()) return bytes.error();
-  return static_cast<std::size_t>(*bytes);
+  DeviceChoice choice;
+  if (*word == "synthetic") choice.kind = DeviceKind::kSynthetic;
+  if (*word == "cuda") choice.kind = DeviceKind::kCuda;
+  if (*bytes) choice.payload_limit = static_cast<std::size_t>(**bytes);
+  return choice;
 }
 
 ExitStatus report_failure(const RunOutcome& outcome, std::string_view command, Terminal& terminal) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/equipment.h"
 #include "executor/job.h"
 #include "executor/run_setup.h"
 #include "experiments/command.h"
@@ -21,8 +22,13 @@ inline constexpr OptionRow kTransportRow = {
     "threads, mpi, or auto (default: mpi where mpirun or srun started several processes)"};
 inline constexpr OptionRow kIterationsRow = {"iterations", "N",
                                              "how many, instead of the scenario's (a case: 1)"};
-inline constexpr OptionRow kPayloadRow = {"payload-bytes", "N",
-                                          "of each message that travel for real (default 4096)"};
+inline constexpr OptionRow kPayloadRow = {
+    "payload-bytes", "N",
+    "of each message that travel for real (default 4096; --device synthetic: all)"};
+inline constexpr OptionRow kDeviceRow = {
+    "device", "KIND",
+    "emulated; synthetic: a GPU, shared by all ranks, works as long as FILE says (default: "
+    "emulated)"};
 inline constexpr OptionRow kPatienceRow = {
     "patience-ms", "MS", "a worker that is silent for so long is taken for lost (default 5000)"};
 
@@ -49,8 +55,8 @@ Result<TransportKind> transport_of(const Options& options);
 /// --patience-ms and what else goes into every plan.
 Result<void> tune(const Options& options, RunPlan& plan);
 
-/// --payload-bytes.
-Result<std::size_t> payload_limit_of(const Options& options);
+/// --device and --payload-bytes.
+Result<DeviceChoice> device_of(const Options& options);
 
 /// Prints what a run that did not complete is to tell, and gives its status.
 ExitStatus report_failure(const RunOutcome& outcome, std::string_view command, Terminal& terminal);
