@@ -1,0 +1,86 @@
+// What the double of a device knows of memory and order, and what it objects
+// to. On a real device these mistakes give wrong numbers now and then, or a
+// hang; here each is an error at once, and in words.
+//
+//  1. A use of memory that is not allocated, or that was cut into blocks and is
+//     not out to anybody.
+//  2. A use that another stream's use of the same bytes may come before or
+//     after: one of them writes, and the earlier was not seen to end before the
+//     later was enqueued.
+//  3. A block that is returned, or memory that is freed, while it is in use.
+//  4. Members of a group that do not enqueue the same work in the same order.
+//  5. A stream in which work piles up.
+//
+// The first objection is kept; from then on every call of the runtime fails
+// with its text, so that the host code under test reports it by its own means.
+//
+// Not thread safe: the double's one lock is held around it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rrfp {
+
+/// Bytes that a piece of work reads or writes.
+struct DoubleAccess {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+
+  const std::byte* end() const { return begin + bytes; }
+  bool conflicts_with(const DoubleAccess& other) const {
+    return (writes || other.writes) && begin < other.end() && other.begin < end();
+  }
+};
+
+/// Work that is in a stream and has not been done.
+struct DoubleWork {
+  std::string name;
+  std::vector<DoubleAccess> accesses;
+};
+
+class DoubleChecks {
+ public:
+  /// More than this many pieces of work in one stream are piling up.
+  static constexpr std::size_t kMostQueued = 64;
+
+  void on_allocated(const void* memory, std::size_t bytes);
+  void on_freed(const void* memory);
+  std::size_t bytes_of(const void* memory) const;
+  void on_block_taken(const void* block, std::size_t bytes);
+  void on_block_returned(const void* block);
+  void on_group_work(int group, int member, std::uint64_t work);
+
+  void on_enqueued(int stream, const DoubleWork& work);
+  /// The oldest work of the stream has been done.
+  void on_done(int stream);
+
+  /// Empty: none.
+  const std::string& objection() const { return objection_; }
+
+ private:
+  struct Range {
+    std::size_t bytes = 0;
+    bool cut = false;  // into blocks; then only those that are out may be used
+  };
+  struct Group {
+    std::vector<std::uint64_t> order;        // as the first member to get there had it
+    std::map<int, std::size_t> enqueued_by;  // members: how much
+  };
+
+  void object(const std::string& text);
+  void check_memory(const DoubleWork& work, const DoubleAccess& access);
+  void check_unused(const void* memory, std::size_t bytes, const std::string& what);
+
+  std::map<const std::byte*, Range> allocations_;
+  std::map<const std::byte*, std::size_t> blocks_;  // that are out
+  std::map<int, std::vector<DoubleWork>> streams_;  // what each still holds
+  std::map<int, Group> groups_;
+  std::string objection_;
+};
+
+}  // namespace rrfp

@@ -1,0 +1,81 @@
+// The launchers of the double: what kernels do, done by a stream's CPU thread.
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "executor/clock.h"
+#include "executor/cuda_double_streams.h"
+#include "executor/cuda_launchers.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::int64_t kProductNs = 1'000;
+
+cudaError_t enqueue(cudaStream_t stream, DoubleWork work, std::function<void()> run) {
+  reinterpret_cast<DoubleStream*>(stream)->enqueue(std::move(work), std::move(run));
+  return DoubleMachine::get().objection().empty() ? cudaSuccess : cudaErrorAssert;
+}
+
+void sleep_until(std::int64_t until_ns) {
+  timespec until{};
+  until.tv_sec = until_ns / 1'000'000'000;
+  until.tv_nsec = until_ns % 1'000'000'000;
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
+  }
+}
+
+const std::byte* bytes_at(const void* memory) { return static_cast<const std::byte*>(memory); }
+
+}  // namespace
+
+// It takes its time asleep: the cores are shared by all partitions and by the host code, and a
+// partition that computed would slow the others as no device does.
+cudaError_t launch_matrix_chain([[maybe_unused]] int blocks, int products,
+                                [[maybe_unused]] FaultReport report, cudaStream_t stream) {
+  return enqueue(stream, {"a matrix chain", {}},
+                 [products] { sleep_until(MonotonicClock::read_ns() + products * kProductNs); });
+}
+
+cudaError_t launch_fill_pattern(void* to, std::size_t bytes, std::uint64_t word,
+                                cudaStream_t stream) {
+  const DoubleAccess access{bytes_at(to), bytes, true};
+  return enqueue(stream, {"the filling of a tensor", {access}}, [to, bytes, word] {
+    for (std::size_t at = 0; at < bytes; at += sizeof(word)) {
+      const std::uint64_t number = word + at / sizeof(word);
+      std::memcpy(static_cast<std::byte*>(to) + at, &number, std::min(sizeof(number), bytes - at));
+    }
+  });
+}
+
+cudaError_t launch_check_pattern(const void* from, std::size_t bytes, std::uint64_t word,
+                                 FaultReport report, cudaStream_t stream) {
+  const DoubleAccess access{bytes_at(from), bytes, false};
+  return enqueue(stream, {"the check of a tensor", {access}}, [from, bytes, word, report] {
+    for (std::size_t at = 0; at < bytes; at += sizeof(word)) {
+      const std::uint64_t number = word + at / sizeof(word);
+      const std::size_t here = std::min(sizeof(number), bytes - at);
+      if (std::memcmp(bytes_at(from) + at, &number, here) != 0) {
+        std::atomic_ref<std::uint32_t>(*report.fault).store(report.fault_code);
+      }
+    }
+  });
+}
+
+void note_block_taken(const void* block, std::size_t bytes) {
+  DoubleMachine::get().check([&](DoubleChecks& checks) { checks.on_block_taken(block, bytes); });
+}
+
+void note_block_returned(const void* block) {
+  DoubleMachine::get().check([&](DoubleChecks& checks) { checks.on_block_returned(block); });
+}
+
+void note_group_work(int group, int member, std::uint64_t work) {
+  DoubleMachine::get().check(
+      [&](DoubleChecks& checks) { checks.on_group_work(group, member, work); });
+}
+
+}  // namespace rrfp

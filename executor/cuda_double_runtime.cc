@@ -1,0 +1,234 @@
+// The functions of the CUDA runtime and driver that the host code uses, over
+// the double's streams. One that is missing here does not link.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "executor/cuda_double_streams.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr int kSms = 132;
+constexpr std::size_t kAlignment = 512;
+
+DoubleMachine& machine() { return DoubleMachine::get(); }
+
+DoubleStream& stream_of(cudaStream_t stream) { return *reinterpret_cast<DoubleStream*>(stream); }
+DoubleEvent& event_of(cudaEvent_t event) { return *reinterpret_cast<DoubleEvent*>(event); }
+
+// What every call gives once an objection was made.
+cudaError_t verdict() { return machine().objection().empty() ? cudaSuccess : cudaErrorAssert; }
+
+std::atomic<std::size_t>& allocated() {
+  static std::atomic<std::size_t> bytes{0};
+  return bytes;
+}
+
+// RRFP_DOUBLE_WITHOUT=memops: a driver whose streams cannot write to memory.
+bool lacks(const char* what) {
+  const char* without = std::getenv("RRFP_DOUBLE_WITHOUT");
+  return without != nullptr && std::strcmp(without, what) == 0;
+}
+
+// Stays until the thread asks again.
+const char* objection_text() {
+  thread_local std::string text;
+  text = machine().objection();
+  return text.c_str();
+}
+
+CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  auto* word = reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(address));
+  reinterpret_cast<DoubleStream*>(stream)->enqueue({"a mark", {}}, [word, value] {
+    std::atomic_ref<std::uint32_t>(*word).store(value, std::memory_order_release);
+  });
+  return verdict() == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_ASSERT;
+}
+
+CUresult CUDAAPI error_string(CUresult code, const char** text) {
+  *text = code == CUDA_ERROR_ASSERT ? objection_text() : "an error of the driver";
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+}  // namespace rrfp
+
+using namespace rrfp;  // NOLINT: what follows is the library that the rest of the file stands for
+
+extern "C" {
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = cudaDeviceProp{};
+  std::snprintf(properties->name, sizeof(properties->name), "double of a device on CPU threads");
+  properties->major = 9;
+  properties->multiProcessorCount = kSms;
+  properties->totalGlobalMem = DoubleMachine::kBytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  if (attribute != cudaDevAttrMultiProcessorCount) return cudaErrorInvalidValue;
+  *value = kSms;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (allocated().fetch_add(bytes) + bytes > DoubleMachine::kBytes) {
+    allocated().fetch_sub(bytes);
+    return cudaErrorMemoryAllocation;
+  }
+  *memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  machine().check([&](DoubleChecks& checks) { checks.on_allocated(*memory, bytes); });
+  return verdict();
+}
+
+cudaError_t cudaFree(void* memory) {
+  if (memory == nullptr) return cudaSuccess;
+  machine().check([&](DoubleChecks& checks) {
+    allocated().fetch_sub(checks.bytes_of(memory));
+    checks.on_freed(memory);
+  });
+  std::free(memory);
+  return verdict();
+}
+
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  return verdict();
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  std::free(memory);
+  return verdict();
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* most) {
+  *least = 0;
+  *most = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  *stream = reinterpret_cast<cudaStream_t>(machine().add_stream());
+  return verdict();
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  machine().remove_stream(&stream_of(stream));
+  return verdict();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  stream_of(stream).wait_until_idle();
+  return verdict();
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (const cudaError_t code = verdict(); code != cudaSuccess) return code;
+  return stream_of(stream).idle() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = reinterpret_cast<cudaEvent_t>(new DoubleEvent);
+  return verdict();
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  machine().wait_for(event_of(event));
+  delete &event_of(event);
+  return verdict();
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  machine().record(event_of(event), stream_of(stream));
+  return verdict();
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (const cudaError_t code = verdict(); code != cudaSuccess) return code;
+  return machine().reached(event_of(event)) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  machine().wait_for(event_of(event));
+  return verdict();
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  *milliseconds = static_cast<float>(event_of(end).time_ns - event_of(begin).time_ns) / 1e6F;
+  return verdict();
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (kind != cudaMemcpyDeviceToDevice) return cudaErrorInvalidMemcpyDirection;
+  const DoubleWork work{"a copy",
+                        {{static_cast<const std::byte*>(from), bytes, false},
+                         {static_cast<const std::byte*>(to), bytes, true}}};
+  stream_of(stream).enqueue(work, [=] { std::memcpy(to, from, bytes); });
+  return verdict();
+}
+
+// Errors are kept nowhere but in the objection.
+cudaError_t cudaGetLastError() { return verdict(); }
+
+const char* cudaGetErrorString(cudaError_t code) {
+  switch (code) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorAssert:
+      return objection_text();
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    default:
+      return "an error of the runtime";
+  }
+}
+
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* status) {
+#else
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
+                                    cudaDriverEntryPointQueryResult* status) {
+#endif
+  // Green contexts are not among them: partitions are plain streams here.
+  static const std::map<std::string, void*> known = {
+      {"cuStreamWriteValue32", reinterpret_cast<void*>(write_value)},
+      {"cuGetErrorString", reinterpret_cast<void*>(error_string)},
+  };
+  const auto found = known.find(name);
+  const bool there =
+      found != known.end() && !(found->first == "cuStreamWriteValue32" && lacks("memops"));
+  *function = there ? found->second : nullptr;
+  *status = there ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
+
+}  // extern "C"
