@@ -32,7 +32,7 @@ std::atomic<std::size_t>& allocated() {
   return bytes;
 }
 
-// RRFP_DOUBLE_WITHOUT=memops: a driver whose streams cannot write to memory.
+// RRFP_DOUBLE_WITHOUT=memops: a driver whose streams do not write to memory.
 bool lacks(const char* what) {
   const char* without = std::getenv("RRFP_DOUBLE_WITHOUT");
   return without != nullptr && std::strcmp(without, what) == 0;
@@ -46,6 +46,7 @@ const char* objection_text() {
 }
 
 CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  if (lacks("memops")) return CUDA_ERROR_NOT_SUPPORTED;
   auto* word = reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(address));
   reinterpret_cast<DoubleStream*>(stream)->enqueue({"a mark", {}}, [word, value] {
     std::atomic_ref<std::uint32_t>(*word).store(value, std::memory_order_release);
@@ -224,8 +225,7 @@ cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned 
       {"cuGetErrorString", reinterpret_cast<void*>(error_string)},
   };
   const auto found = known.find(name);
-  const bool there =
-      found != known.end() && !(found->first == "cuStreamWriteValue32" && lacks("memops"));
+  const bool there = found != known.end();
   *function = there ? found->second : nullptr;
   *status = there ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;

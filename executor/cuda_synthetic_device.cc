@@ -37,7 +37,7 @@ Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration
     // The first call of the worker's own thread.
     Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition_.device()));
     if (!chosen.ok()) return chosen;
-    const Result<CudaWorkLength> measured = CudaWorkLength::measure(partition_);
+    const Result<CudaWorkLength> measured = CudaWorkLength::measure(partition_, largest_message());
     if (!measured.ok()) return measured.error();
     length_ = *measured;
   }
@@ -57,6 +57,21 @@ std::size_t CudaSyntheticDevice::message(EdgeId edge, int microbatch) const {
 std::size_t CudaSyntheticDevice::bytes_of(EdgeId edge, int microbatch) const {
   const std::int64_t full = world_->message_bytes()[message(edge, microbatch)];
   return std::min(static_cast<std::size_t>(full), settings_.payload_limit);
+}
+
+std::size_t CudaSyntheticDevice::output_bytes(TaskId task) const {
+  const Program& program = world_->program();
+  std::size_t bytes = 0;
+  for (const EdgeId edge : program.edges_from(program.stage_of(task), program.slot_of(task))) {
+    if (!program.edge(edge).local()) bytes += bytes_of(edge, program.microbatch_of(task));
+  }
+  return bytes;
+}
+
+std::size_t CudaSyntheticDevice::largest_message() const {
+  const std::vector<std::int64_t>& all = world_->message_bytes();
+  const std::int64_t largest = all.empty() ? 0 : *std::max_element(all.begin(), all.end());
+  return std::min(static_cast<std::size_t>(largest), settings_.payload_limit);
 }
 
 // Different for every message, so that one delivered in place of another shows.
@@ -114,13 +129,9 @@ Result<void> CudaSyntheticDevice::enqueue_work(Held& held) {
     const int group = place_.replica * settings_.grid.ranks + place_.rank;
     note_group_work(group, place_.lane, static_cast<std::uint64_t>(held.task));
   }
-  if (Result<void> checked = check_inputs(held.task); !checked.ok()) return checked;
-  const std::int64_t length_ns = world_->duration_ns()[static_cast<std::size_t>(held.task)];
-  Result<void> launched = check_cuda(
-      "launch of the matrix chain",
-      launch_matrix_chain(length_->blocks(), length_->products_for(length_ns),
-                          {partition_.fault().get(), kWrongProduct}, partition_.compute()));
-  if (!launched.ok()) return launched;
+  const Result<std::size_t> checked_bytes = check_inputs(held.task);
+  if (!checked_bytes.ok()) return checked_bytes.error();
+  if (Result<void> worked = work(held.task, *checked_bytes); !worked.ok()) return worked;
   if (Result<void> filled = fill_outputs(held.task); !filled.ok()) return filled;
   const Result<std::int64_t> mark = partition_.compute_marks().leave();
   if (!mark.ok()) return mark.error();
@@ -128,7 +139,17 @@ Result<void> CudaSyntheticDevice::enqueue_work(Held& held) {
   return {};
 }
 
-Result<void> CudaSyntheticDevice::check_inputs(TaskId task) {
+Result<void> CudaSyntheticDevice::work(TaskId task, std::size_t checked_bytes) {
+  const std::int64_t length_ns = world_->duration_ns()[static_cast<std::size_t>(task)];
+  const int products = length_->products_for(length_ns, checked_bytes, output_bytes(task));
+  return check_cuda(
+      "launch of the matrix chain",
+      launch_matrix_chain(length_->blocks(), products, {partition_.fault().get(), kWrongProduct},
+                          partition_.compute()));
+}
+
+Result<std::size_t> CudaSyntheticDevice::check_inputs(TaskId task) {
+  std::size_t bytes = 0;
   const Program& program = world_->program();
   const int microbatch = program.microbatch_of(task);
   for (const EdgeId edge : program.edges_to(program.stage_of(task), program.slot_of(task))) {
@@ -139,9 +160,10 @@ Result<void> CudaSyntheticDevice::check_inputs(TaskId task) {
         check_cuda("launch of the check of an input",
                    launch_check_pattern(input->block, input->bytes, word_of(edge, microbatch),
                                         report, partition_.compute()));
-    if (!launched.ok()) return launched;
+    if (!launched.ok()) return launched.error();
+    bytes += input->bytes;
   }
-  return {};
+  return bytes;
 }
 
 Result<void> CudaSyntheticDevice::fill_outputs(TaskId task) {

@@ -61,11 +61,14 @@ class CudaSyntheticDevice final : public Device {
 
   Result<void> enqueue_due(std::int64_t now_ns);
   Result<void> enqueue_work(Held& held);
-  Result<void> check_inputs(TaskId task);
+  Result<std::size_t> check_inputs(TaskId task);  // how many bytes
+  Result<void> work(TaskId task, std::size_t checked_bytes);
   Result<void> fill_outputs(TaskId task);
   Result<void> finish(TaskId task);
   std::size_t message(EdgeId edge, int microbatch) const;
   std::size_t bytes_of(EdgeId edge, int microbatch) const;
+  std::size_t output_bytes(TaskId task) const;
+  std::size_t largest_message() const;
   std::uint64_t word_of(EdgeId edge, int microbatch) const;
 
   const std::shared_ptr<CudaDevicePartitions> partitions_;

@@ -1,5 +1,6 @@
-// How many matrix products take a wanted time on a partition: measured once,
-// by the device's own clock.
+// How many matrix products make up a wanted length of a task on a partition,
+// beside what the task does with its tensors: measured once, by the device's
+// own clock.
 //
 // Thread safety: immutable once made.
 #pragma once
@@ -14,19 +15,24 @@ namespace rrfp {
 class CudaWorkLength {
  public:
   /// Takes some milliseconds. Measured while the other partitions measure too,
-  /// it holds for a device that is busy.
-  static Result<CudaWorkLength> measure(CudaPartition& partition);
+  /// it holds for a device that is busy. `tensor_bytes`: of a large message.
+  static Result<CudaWorkLength> measure(CudaPartition& partition, std::size_t tensor_bytes);
 
   int blocks() const { return blocks_; }
+  /// For a task of this length that checks and fills tensors of so many bytes.
   /// At least one.
-  int products_for(std::int64_t length_ns) const;
+  int products_for(std::int64_t length_ns, std::size_t checked_bytes,
+                   std::size_t filled_bytes) const;
 
  private:
   CudaWorkLength() = default;
+  Result<void> measure_tensors(CudaPartition& partition, std::size_t bytes);
 
   int blocks_ = 1;
-  std::int64_t product_ps_ = 1;   // of one more product
-  std::int64_t overhead_ns_ = 0;  // of a kernel without any
+  double product_ns_ = 1;   // of one more product
+  double overhead_ns_ = 0;  // of a kernel without any
+  double check_ns_per_byte_ = 0;
+  double fill_ns_per_byte_ = 0;
 };
 
 }  // namespace rrfp

@@ -27,7 +27,7 @@ ALLOWED = {
     ),
     "tests": (
         set(ROOMS),
-        {"system", "json", "boost", "sqlite", "eigen", "mpi", "test"},
+        {"system", "json", "boost", "sqlite", "eigen", "mpi", "cuda", "test"},
     ),
 }
 
@@ -200,6 +200,7 @@ PLANTED = (
     ("tests/core/a.cc", "#include <gtest/gtest.h>", True),
     ("tests/core/a.cc", '#include "sim/there.h"', True),
     ("tests/core/a.cc", "#include <cuda_runtime.h>", False),
+    ("tests/core/cuda_a.cc", "#include <cuda_runtime.h>", True),
     ("plots/a.py", "import json, numpy", True),
     ("plots/a.py", "from matplotlib import pyplot", True),
     ("plots/a.py", "import there", True),
