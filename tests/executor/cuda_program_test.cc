@@ -1,0 +1,174 @@
+// Goal: `rrfp run --device synthetic` as a user starts it, on the double of a
+// CUDA device: the pipeline completes, its trace is whole, its decisions can be
+// made again, and the model explains it. Where there is no device, one clear
+// sentence and status 2.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/executor/program_for_tests.h"
+#include "traces/json_reader.h"
+#include "traces/native_trace_reader.h"
+
+namespace rrfp {
+namespace {
+
+class CudaProgram : public testing::Test {
+ protected:
+  void SetUp() override { use_double(); }
+  void TearDown() override {
+    unsetenv("RRFP_CUDA_MODULE");
+    unsetenv("RRFP_DOUBLE_WITHOUT");
+  }
+
+  static std::string module(const std::string& name) {
+    return (std::filesystem::path(RRFP_PROGRAM).parent_path() / name).string();
+  }
+  static void use_double() {
+    setenv("RRFP_CUDA_MODULE", module("librrfp_cuda_double.so").c_str(), 1);
+  }
+
+  // Four ranks, messages of many blocks and an odd number of bytes.
+  static std::string scenario(const std::string& extra = "", int ranks = 4) {
+    return write_text("cuda.json",
+                      R"({"schema": "rrfp.scenario/1", "name": "s", "seed": 3, "iterations": 3,
+  "pipeline": {"ranks": )" +
+                          std::to_string(ranks) +
+                          R"(, "microbatches": 6, "split_backward": true},
+  "durations": {"forward_us": 2000, "input_gradient_us": 2000, "weight_gradient_us": 2000},
+  "network": {"latency_us": 100, "activation_bytes": 100003, "gradient_bytes": 50001},
+  "variability": [{"model": "lognormal", "on": "compute", "cv": 0.2}])" +
+                          extra + R"(,
+  "policies": [{"name": "bfw", "hint": "bfw"},
+               {"name": "1f1b", "hint": "1f1b", "fixed": true},
+               {"name": "1f1b blocking", "hint": "1f1b", "fixed": true,
+                "network_mode": "rendezvous"}]})");
+  }
+};
+
+int count_tasks(const std::string& path) {
+  Result<NativeTraceReader> reader = NativeTraceReader::open(path);
+  EXPECT_TRUE(reader.ok());
+  if (!reader.ok()) return 0;
+  int tasks = 0;
+  TraceRecord record;
+  while (true) {
+    const Result<bool> more = reader->next(&record);
+    EXPECT_TRUE(more.ok());
+    if (!more.ok() || !*more) break;
+    if (std::holds_alternative<TraceTask>(record)) ++tasks;
+  }
+  EXPECT_EQ(reader->dropped().total(), 0);
+  return tasks;
+}
+
+TEST_F(CudaProgram, RunsAPipelineOnPartitionsOfOneDevice) {
+  const std::string trace = path_for("cuda.trace.jsonl");
+  const std::string log = path_for("cuda.decisions.jsonl");
+  const EndedProgram ran =
+      rrfp({"run", scenario(), "--device", "synthetic", "--trace", trace, "--decisions", log});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  EXPECT_TRUE(ran.has("on 4 threads, 4 partitions of 33 SMs (plain streams)\n")) << ran.text;
+  EXPECT_EQ(count_tasks(trace), 3 * 4 * 6 * 3);
+  const EndedProgram replayed = rrfp({"replay-log", log});
+  EXPECT_EQ(replayed.status, 0) << replayed.text;
+  EXPECT_TRUE(replayed.has("identical: ")) << replayed.text;
+}
+
+TEST_F(CudaProgram, RunsLanesAndReplicas) {
+  const std::string log = path_for("cuda.decisions.jsonl");
+  const EndedProgram ran = rrfp(
+      {"run",
+       scenario(
+           R"(, "tensor_parallel": {"lanes": 2}, "data_parallel": {"replicas": 2, "gradient_sync_us": 100})",
+           2),
+       "--device", "synthetic", "--decisions", log});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  EXPECT_TRUE(ran.has("on 8 threads, 8 partitions of 16 SMs")) << ran.text;
+  EXPECT_EQ(rrfp({"replay-log", log}).status, 0);
+}
+
+TEST_F(CudaProgram, SeesCompletionByEventsWhereStreamsDoNotWrite) {
+  setenv("RRFP_DOUBLE_WITHOUT", "memops", 1);
+  const EndedProgram ran = rrfp({"run", scenario(), "--device", "synthetic"});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  EXPECT_TRUE(ran.has(", completion by events\n")) << ran.text;
+}
+
+TEST_F(CudaProgram, MessagesMayBeCutOrEmpty) {
+  for (const char* bytes : {"0", "13"}) {
+    const EndedProgram ran =
+        rrfp({"run", scenario(), "--device", "synthetic", "--payload-bytes", bytes});
+    EXPECT_EQ(ran.status, 0) << ran.text;
+  }
+}
+
+TEST_F(CudaProgram, MoreThanFitsOnTheDeviceIsSaid) {
+  std::string text = read_text_file(scenario()).value();
+  text.replace(text.find("100003"), 6, "5000000000");
+  const EndedProgram ran = rrfp({"run", write_text("large.json", text), "--device", "synthetic"});
+  EXPECT_EQ(ran.status, 1) << ran.text;
+  EXPECT_TRUE(ran.has("cudaMalloc of 4768 MiB for a tensor")) << ran.text;
+  EXPECT_TRUE(ran.has("--payload-bytes makes messages smaller")) << ran.text;
+}
+
+// The simulator, fed with the run's own times, gives the run's own length; stalls are among its
+// times, so on a busy machine the iterations that have one will do.
+TEST_F(CudaProgram, ModelErrorIsWithinThreePermille) {
+  const EndedProgram ran =
+      rrfp({"validate", scenario(), "--device", "synthetic", "--iterations", "4", "--json"});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  const Result<JsonDocument> json = parse_json(ran.text, "output");
+  ASSERT_TRUE(json.ok()) << json.error().message << ran.text;
+  const JsonArray& policies = *json->root.find("policies")->array();
+  ASSERT_EQ(policies.size(), 3U);
+  for (const JsonValue& policy : policies) {
+    const bool kept = !policy.find("iterations")->array()->empty();
+    const JsonValue* error = policy.find(kept ? "model_error" : "model_error_of_dropped");
+    EXPECT_LE(std::stod(error->decimal()->text), .003) << *policy.find("policy")->string();
+  }
+}
+
+TEST_F(CudaProgram, NamesTheDevice) {
+  const EndedProgram listed = rrfp({"devices"});
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_TRUE(listed.has("cuda  device 0: double of a device on CPU threads")) << listed.text;
+}
+
+TEST_F(CudaProgram, WhatIsNotThereIsSaidInOneSentence) {
+  const std::string input = scenario();
+  setenv("RRFP_CUDA_MODULE", module("no_such_module.so").c_str(), 1);
+  for (const char* kind : {"synthetic", "cuda"}) {
+    const EndedProgram ran = rrfp({"run", input, "--device", kind});
+    EXPECT_EQ(ran.status, 2) << ran.text;
+    EXPECT_EQ(ran.text.rfind("rrfp run: no CUDA device: ", 0), 0U) << ran.text;
+    EXPECT_EQ(ran.count("\n"), 1) << ran.text;
+  }
+  const EndedProgram listed = rrfp({"devices"});
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_TRUE(listed.has("cuda  no CUDA device: the module does not load")) << listed.text;
+  // A file that is something else.
+  setenv("RRFP_CUDA_MODULE", module("librrfp_mpi.so").c_str(), 1);
+  EXPECT_EQ(rrfp({"run", input, "--device", "synthetic"}).status, 2);
+}
+
+TEST_F(CudaProgram, ARealDeviceIsThereOrIsSaidNotToBe) {
+  if (!std::filesystem::exists(module("librrfp_cuda.so"))) {
+    GTEST_SKIP() << "built without the module for real devices";
+  }
+  const std::string input = scenario();
+  unsetenv("RRFP_CUDA_MODULE");
+  const bool there = rrfp({"devices"}).has("cuda  device 0: ");
+  const EndedProgram ran = rrfp({"run", input, "--device", "synthetic"});
+  EXPECT_EQ(ran.status, there ? 0 : 2) << ran.text;
+  EXPECT_EQ(ran.text.rfind("rrfp run: no CUDA device: ", 0) == 0, !there) << ran.text;
+}
+
+TEST_F(CudaProgram, AnUnknownKindIsRefused) {
+  const EndedProgram ran = rrfp({"run", scenario(), "--device", "synthetc"});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(ran.has("did you mean \"synthetic\"")) << ran.text;
+}
+
+}  // namespace
+}  // namespace rrfp
