@@ -229,7 +229,8 @@ const Command kRunCommand = {
     "executes a case or a scenario in real time, over threads or MPI",
     "FILE",
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1). Tasks take their time and\n"
-    "compute nothing; messages take the time of the world. Under mpirun or srun every process\n"
+    "compute nothing, or, with --device synthetic, are chains of matrix products on a GPU that\n"
+    "all ranks share (`rrfp devices`); messages take the time of the world at least. Under mpirun or srun every process\n"
     "is one rank (and lane, and replica). A run that blocks ends with status 3, one that breaks\n"
     "with status 1, within twice the patience and two seconds; each worker then says what it\n"
     "waited for, and --trace and --decisions hold the iterations before that.",
