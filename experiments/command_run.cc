@@ -230,10 +230,11 @@ const Command kRunCommand = {
     "FILE",
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1). Tasks take their time and\n"
     "compute nothing, or, with --device synthetic, are chains of matrix products on a GPU that\n"
-    "all ranks share (`rrfp devices`); messages take the time of the world at least. Under mpirun or srun every process\n"
-    "is one rank (and lane, and replica). A run that blocks ends with status 3, one that breaks\n"
-    "with status 1, within twice the patience and two seconds; each worker then says what it\n"
-    "waited for, and --trace and --decisions hold the iterations before that.",
+    "all ranks share (`rrfp devices`); messages take the time of the world at least. Under\n"
+    "mpirun or srun every process is one rank (and lane, and replica). A run that blocks ends\n"
+    "with status 3, one that breaks with status 1, within twice the patience and two seconds;\n"
+    "each worker then says what it waited for, and --trace and --decisions hold the iterations\n"
+    "before that.",
     "rrfp run tests/cases/three-chunks.json --trace /tmp/run.jsonl",
     kOptions,
     1,
