@@ -24,14 +24,31 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// The draws of one seed, iteration and purpose, whatever the key's index is:
+/// what all of them share is computed once.
+class DrawSeries {
+ public:
+  explicit constexpr DrawSeries(const DrawKey& key) {
+    std::uint64_t h = mix_bits(key.seed + kGolden);
+    h = mix_bits(h ^ (key.purpose * kGolden + 0x632be59bd9b4e019ULL));
+    shared_ = mix_bits(h ^ (key.iteration * kGolden + 0xd6e8feb86659fd93ULL));
+  }
+
+  /// 64 uniform bits for an element; `lane` numbers the draws made for it.
+  constexpr std::uint64_t bits(std::uint64_t index, std::uint64_t lane = 0) const {
+    const std::uint64_t h = mix_bits(shared_ ^ (index * kGolden + 0xa0761d6478bd642fULL));
+    return mix_bits(h ^ (lane * kGolden + 0xe7037ed1a0b428dbULL));
+  }
+
+ private:
+  static constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
+
+  std::uint64_t shared_ = 0;
+};
+
 /// 64 uniform bits for `key`; `lane` numbers the draws made for one key.
 constexpr std::uint64_t random_bits(const DrawKey& key, std::uint64_t lane = 0) {
-  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
-  std::uint64_t h = mix_bits(key.seed + kGolden);
-  h = mix_bits(h ^ (key.purpose * kGolden + 0x632be59bd9b4e019ULL));
-  h = mix_bits(h ^ (key.iteration * kGolden + 0xd6e8feb86659fd93ULL));
-  h = mix_bits(h ^ (key.index * kGolden + 0xa0761d6478bd642fULL));
-  return mix_bits(h ^ (lane * kGolden + 0xe7037ed1a0b428dbULL));
+  return DrawSeries(key).bits(key.index, lane);
 }
 
 /// A stream of numbers for one key, for code that needs several in a row
@@ -53,8 +70,12 @@ class RandomStream {
 };
 
 /// Uniform in (0, 1), never 0 or 1: 53 bits, centred in their cell.
+constexpr double unit_of(std::uint64_t bits) {
+  return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53;
+}
+
 constexpr double random_unit(const DrawKey& key, std::uint64_t lane = 0) {
-  return (static_cast<double>(random_bits(key, lane) >> 11) + 0.5) * 0x1.0p-53;
+  return unit_of(random_bits(key, lane));
 }
 
 }  // namespace rrfp
