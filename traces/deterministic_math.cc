@@ -96,6 +96,19 @@ double deterministic_log(double x) {
   return k * kLn2High + (2 * s + (2 * s * sum + k * kLn2Low));
 }
 
+double sine_of_turns(double turns) {
+  // Exact: to a turn in [-1/2, 1/2], then to the quarter around 0.
+  double x = turns - std::floor(turns + 0.5);
+  if (x > 0.25) x = 0.5 - x;
+  if (x < -0.25) x = -0.5 - x;
+  const double angle = x * 0x1.921fb54442d18p+2;
+  const double square = angle * angle;
+  // Taylor: |angle| is at most 1.58, and 1.58^23 / 23! is below 2e-18.
+  double sum = 1;
+  for (int n = 20; n >= 2; n -= 2) sum = 1 - square * sum / (n * (n + 1));
+  return angle * sum;
+}
+
 double normal_quantile(double p) {
   RRFP_CHECK(p > 0 && p < 1);
   const double q = p - 0.5;

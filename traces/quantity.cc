@@ -138,6 +138,11 @@ KnownKeys& KnownKeys::with(std::string_view quantity, std::span<const Unit> unit
   return *this;
 }
 
+KnownKeys& KnownKeys::with(std::string_view plain) {
+  keys_.emplace_back(plain);
+  return *this;
+}
+
 void KnownKeys::check(const JsonCursor& in) const {
   const std::vector<std::string_view> views(keys_.begin(), keys_.end());
   in.only_keys(views);

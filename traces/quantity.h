@@ -58,6 +58,7 @@ class KnownKeys {
  public:
   explicit KnownKeys(std::initializer_list<std::string_view> plain);
   KnownKeys& with(std::string_view quantity, std::span<const Unit> units);
+  KnownKeys& with(std::string_view plain);
   void check(const JsonCursor& in) const;
 
  private:
