@@ -38,7 +38,7 @@ bool misses_latency_draws(const Scenario& scenario, std::size_t policy) {
   }
   return std::any_of(scenario.variability.begin(), scenario.variability.end(),
                      [](const VariabilityModel& model) {
-                       return !std::holds_alternative<LognormalCompute>(model);
+                       return acts_on_messages(model);
                      });
 }
 

@@ -9,50 +9,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "scheduler_core/policy.h"
 #include "scheduler_core/program.h"
 #include "traces/case.h"
 #include "traces/quantity.h"
+#include "traces/variability.h"
 
 namespace rrfp {
-
-/// Over what one draw is shared.
-enum class ComputeScope : std::uint8_t {
-  kOperation,   ///< each F, B, I and W of each stage and microbatch
-  kMicrobatch,  ///< one factor for all tasks of a microbatch
-  kRank,        ///< one factor for all tasks of a rank in an iteration
-};
-
-/// Durations times a lognormal factor of mean 1.
-struct LognormalCompute {
-  ComputeScope scope = ComputeScope::kOperation;
-  double cv = 0;       ///< standard deviation over mean
-  bool known = false;  ///< known beforehand: it is in expected_ns
-
-  friend bool operator==(const LognormalCompute&, const LognormalCompute&) = default;
-};
-
-/// Each message's latency times a lognormal factor of mean 1.
-struct LognormalLatency {
-  double cv = 0;
-
-  friend bool operator==(const LognormalLatency&, const LognormalLatency&) = default;
-};
-
-/// Now and then a message takes longer.
-struct LatencySpikes {
-  double probability = 0;
-  std::int64_t extra_ns = 0;
-
-  friend bool operator==(const LatencySpikes&, const LatencySpikes&) = default;
-};
-
-/// One entry of "variability". Adding a model adds an alternative here, a row
-/// to the reader and the writer, and a branch to the resolver.
-using VariabilityModel = std::variant<LognormalCompute, LognormalLatency, LatencySpikes>;
 
 /// How much memory a rank may use.
 struct Budget {
@@ -111,6 +76,9 @@ struct Scenario {
   std::string name;
   std::uint64_t seed = 0;
   int iterations = 1;
+  /// From the beginning of one iteration to that of the next, for what varies in
+  /// time; empty: nominal iterations back to back (time_axis.h).
+  std::optional<std::int64_t> iteration_spacing_ns;
   ProgramSpec pipeline;
   StageTable forward_ns;
   StageTable backward_ns;  ///< the whole backward, or its input gradient where split

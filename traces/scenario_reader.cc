@@ -12,6 +12,7 @@
 #include "traces/scenario_file.h"
 #include "traces/scenario_words.h"
 #include "traces/torch_csv.h"
+#include "traces/variability_file.h"
 
 namespace rrfp {
 
@@ -194,32 +195,6 @@ ScenarioMemory read_memory(const JsonCursor& in, const ProgramSpec& pipeline) {
   return memory;
 }
 
-VariabilityModel read_model(const JsonCursor& in) {
-  if (in.ok() && in.value().object() == nullptr) {
-    in.expected("a model such as {\"model\": \"lognormal\", \"on\": \"compute\", \"cv\": 0.1}");
-  }
-  const ModelWord model = in.at("model").choice(kModelWords);
-  const Target target = in.at("on").choice(kTargets);
-  if (model == ModelWord::kSpikes) {
-    KnownKeys({"model", "on", "probability"}).with("extra", time_units()).check(in);
-    if (target != Target::kLatency) in.at("on").expected("\"latency\" for spikes");
-    LatencySpikes spikes;
-    spikes.probability = read_fraction(in.at("probability"), 1);
-    spikes.extra_ns = need_quantity(in, "extra", time_units()).value();
-    return spikes;
-  }
-  if (target == Target::kLatency) {
-    in.only_keys({"model", "on", "cv"});
-    return LognormalLatency{read_fraction(in.at("cv"), kMostCv)};
-  }
-  in.only_keys({"model", "on", "scope", "cv", "known"});
-  LognormalCompute compute;
-  if (const auto scope = in.find("scope")) compute.scope = scope->choice(kComputeScopes);
-  compute.cv = read_fraction(in.at("cv"), kMostCv);
-  compute.known = in.boolean_or("known", compute.scope == ComputeScope::kMicrobatch);
-  return compute;
-}
-
 // A torch schedule file as an order; it must have one row per rank.
 HintSpec read_csv_hint(const JsonCursor& in, const std::string& folder, int ranks) {
   in.only_keys({"csv", "b_means"});
@@ -351,7 +326,7 @@ void read_policies(const JsonCursor& in, const std::string& folder, Scenario& ou
   baseline->expected("the name of one of the policies");
 }
 
-void read_values(const JsonCursor& in, Scenario& out) {
+void read_values(const JsonCursor& in, const std::string& folder, Scenario& out) {
   const int stages = static_cast<int>(out.pipeline.stages.size());
   read_durations(in.at("durations"), out);
   if (const auto ready = find_quantity(in, "input_ready", time_units())) {
@@ -361,6 +336,9 @@ void read_values(const JsonCursor& in, Scenario& out) {
     }
   }
   out.dispatch_ns = quantity_or(in, "dispatch", time_units(), 0);
+  if (const auto spacing = find_quantity(in, "iteration_spacing", time_units())) {
+    out.iteration_spacing_ns = spacing->value();
+  }
   out.queue_depth = static_cast<int>(in.integer_or("queue_depth", 1, {1, kMostInt}));
   if (const auto group = in.find("tensor_parallel")) {
     out.tensor_parallel = read_tensor_parallel(*group);
@@ -372,11 +350,7 @@ void read_values(const JsonCursor& in, Scenario& out) {
     out.network = read_network(*network, out.pipeline);
   }
   if (const auto memory = in.find("memory")) out.memory = read_memory(*memory, out.pipeline);
-  if (const auto list = in.find("variability")) {
-    for (const JsonCursor& entry : list->items()) {
-      if (in.ok()) out.variability.push_back(read_model(entry));
-    }
-  }
+  if (const auto list = in.find("variability")) read_variability(*list, folder, out);
 }
 
 std::string folder_of(const std::string& file) { return file.substr(0, file.rfind('/') + 1); }
@@ -391,6 +365,7 @@ Result<Scenario> read_scenario(const JsonDocument& document) {
              "baseline", "grid"})
       .with("input_ready", time_units())
       .with("dispatch", time_units())
+      .with("iteration_spacing", time_units())
       .check(in);
   in.at("schema").choice({Choice<int>{kScenarioSchema, 0}});
   Scenario out;
@@ -406,7 +381,7 @@ Result<Scenario> read_scenario(const JsonDocument& document) {
     in.at("pipeline").fail(program.error().message);
   }
   if (!errors.ok()) return errors.status().error();
-  read_values(in, out);
+  read_values(in, folder_of(document.file), out);
   read_policies(in, folder_of(document.file), out);
   if (!errors.ok()) return errors.status().error();
   if (const Result<std::vector<GridAxis>> grid = read_grid(document); !grid.ok()) {

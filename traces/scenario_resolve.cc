@@ -1,68 +1,16 @@
 #include "traces/scenario_resolve.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
-#include "scheduler_core/random.h"
 #include "traces/case_file.h"
-#include "traces/deterministic_math.h"
 #include "traces/scenario_budget.h"
 #include "traces/transfer.h"
 
 namespace rrfp {
 
 namespace {
-
-// A factor exp(sigma z - sigma^2 / 2) with mean 1 and the given CV.
-class LognormalFactor {
- public:
-  explicit LognormalFactor(double cv)
-      : variance_(deterministic_log(1 + cv * cv)), sigma_(std::sqrt(variance_)) {}
-
-  double draw(const DrawKey& key) const {
-    return deterministic_exp(sigma_ * normal_quantile(random_unit(key)) - variance_ / 2);
-  }
-
- private:
-  double variance_;
-  double sigma_;
-};
-
-// What is too large for a run is cut to where check_magnitudes refuses it.
-constexpr std::int64_t kTooLong = std::numeric_limits<std::int64_t>::max();
-
-std::int64_t rounded(double ns) {
-  return ns < 0x1p62 ? static_cast<std::int64_t>(ns + 0.5) : kTooLong;
-}
-
-std::int64_t capped_sum(std::int64_t a, std::int64_t b) {
-  return a > kTooLong - b ? kTooLong : a + b;
-}
-
-// Which model, of which replica, for which lane. Bits: 24, 20, 20.
-std::uint64_t purpose_of(std::size_t model, int replica, int lane) {
-  return (static_cast<std::uint64_t>(model + 1) << 40) |
-         (static_cast<std::uint64_t>(replica) << 20) | static_cast<std::uint64_t>(lane);
-}
-
-// A row (stage and slot, edge, rank) and the microbatch in it. Bits: 44, 20.
-std::uint64_t element(int row, int microbatch) {
-  return (static_cast<std::uint64_t>(row) << 20) | static_cast<std::uint64_t>(microbatch);
-}
-
-std::uint64_t element_of(ComputeScope scope, int stage, Slot slot, int microbatch, int rank) {
-  switch (scope) {
-    case ComputeScope::kOperation:
-      return element(stage * kSlots + static_cast<int>(slot), microbatch);
-    case ComputeScope::kMicrobatch:
-      return element(0, microbatch);
-    case ComputeScope::kRank:
-      break;
-  }
-  return element(rank, 0);
-}
 
 bool keeps_less_than_all(const ScenarioMemory& memory) {
   return std::any_of(memory.weight_stash_fraction.begin(), memory.weight_stash_fraction.end(),
@@ -85,6 +33,7 @@ Result<void> check_table(const StageTable& table, const ProgramSpec& pipeline, c
 ScenarioResolver::ScenarioResolver(Scenario scenario, Program program)
     : scenario_(std::move(scenario)),
       program_(program),
+      draws_(scenario_, program_),
       base_{.name = scenario_.name, .program = std::move(program)} {
   base_.input_ready_ns = scenario_.input_ready_ns;
   base_.dispatch_ns = scenario_.dispatch_ns;
@@ -147,104 +96,11 @@ Result<ScenarioResolver> ScenarioResolver::create(Scenario scenario) {
   return ScenarioResolver(std::move(scenario), *std::move(program));
 }
 
-void ScenarioResolver::draw_durations(int iteration, int replica, Case& out) const {
-  struct Model {
-    LognormalCompute model;
-    LognormalFactor factor;
-    DrawKey key;
-  };
-  std::vector<Model> models;
-  bool all_known = true;
-  for (std::size_t i = 0; i < scenario_.variability.size(); ++i) {
-    const auto* model = std::get_if<LognormalCompute>(&scenario_.variability[i]);
-    if (model == nullptr || model->cv == 0) continue;
-    models.push_back({*model, LognormalFactor(model->cv),
-                      DrawKey{scenario_.seed, static_cast<std::uint64_t>(iteration),
-                              purpose_of(i, replica, 0), 0}});
-    all_known = all_known && model->known;
-  }
-  const auto count = static_cast<std::size_t>(program_.task_ids());
-  out.duration_ns.assign(count, 0);
-  if (!all_known) out.expected_ns.assign(count, 0);
-  for (TaskId id = 0; id < program_.task_ids(); ++id) {
-    if (!program_.exists(id)) continue;
-    const int stage = program_.stage_of(id);
-    const int microbatch = program_.microbatch_of(id);
-    const Slot slot = program_.slot_of(id);
-    const StageTable& table = slot == Slot::kForward    ? scenario_.forward_ns
-                              : slot == Slot::kBackward ? scenario_.backward_ns
-                                                        : scenario_.weight_ns;
-    double real = 1;
-    double known = 1;
-    for (Model& model : models) {
-      model.key.index =
-          element_of(model.model.scope, stage, slot, microbatch, program_.rank_of(stage));
-      const double factor = model.factor.draw(model.key);
-      real *= factor;
-      if (model.model.known) known *= factor;
-    }
-    // Without a factor the time stays an integer, however large.
-    const std::int64_t base = table.at(stage, microbatch);
-    const auto scaled_by = [base](double factor) {
-      return factor == 1 ? base : rounded(static_cast<double>(base) * factor);
-    };
-    out.duration_ns[static_cast<std::size_t>(id)] = scaled_by(real);
-    if (!all_known) out.expected_ns[static_cast<std::size_t>(id)] = scaled_by(known);
-  }
-}
-
-void ScenarioResolver::draw_latencies(int iteration, int replica, Case& out) const {
-  std::vector<std::pair<std::size_t, LognormalFactor>> factors;
-  std::vector<std::pair<std::size_t, LatencySpikes>> spikes;
-  double mean_extra_ns = 0;
-  for (std::size_t i = 0; i < scenario_.variability.size(); ++i) {
-    if (const auto* model = std::get_if<LognormalLatency>(&scenario_.variability[i])) {
-      if (model->cv > 0) factors.emplace_back(i, LognormalFactor(model->cv));
-    } else if (const auto* spike = std::get_if<LatencySpikes>(&scenario_.variability[i])) {
-      spikes.emplace_back(i, *spike);
-      mean_extra_ns += spike->probability * static_cast<double>(spike->extra_ns);
-    }
-  }
-  const std::int64_t base = scenario_.network.latency_ns;
-  if (base == 0 && spikes.empty()) return;
-  const bool varies = !factors.empty() || !spikes.empty();
-  const std::int64_t mean = capped_sum(base, rounded(mean_extra_ns));
-  const auto edges = static_cast<EdgeId>(program_.edges().size());
-  out.network.latency_ns.resize(program_.edges().size());
-  if (varies) out.network.expected_latency_ns.resize(program_.edges().size());
-  for (EdgeId id = 0; id < edges; ++id) {
-    if (!program_.edge(id).crosses()) continue;
-    std::vector<std::int64_t>& ns = out.network.latency_ns[static_cast<std::size_t>(id)];
-    for (int lane = 0; lane < scenario_.tensor_parallel.lanes; ++lane) {
-      for (int m = 0; m < program_.microbatches(); ++m) {
-        const auto key = [&](std::size_t model) {
-          return DrawKey{scenario_.seed, static_cast<std::uint64_t>(iteration),
-                         purpose_of(model, replica, lane), element(id, m)};
-        };
-        double factor = 1;
-        for (const auto& [model, lognormal] : factors) factor *= lognormal.draw(key(model));
-        std::int64_t value = factors.empty() ? base : rounded(static_cast<double>(base) * factor);
-        for (const auto& [model, spike] : spikes) {
-          if (random_unit(key(model)) < spike.probability) {
-            value = capped_sum(value, spike.extra_ns);
-          }
-        }
-        ns.push_back(value);
-      }
-    }
-    if (varies) {
-      out.network.expected_latency_ns[static_cast<std::size_t>(id)].assign(
-          static_cast<std::size_t>(program_.microbatches()), mean);
-    }
-  }
-}
-
 Case ScenarioResolver::draw_world(int iteration, int replica) const {
   RRFP_CHECK(iteration >= 0 && iteration < scenario_.iterations);
   RRFP_CHECK(replica >= 0 && replica < scenario_.data_parallel.replicas);
   Case world = base_;
-  draw_durations(iteration, replica, world);
-  draw_latencies(iteration, replica, world);
+  draws_.draw(scenario_, {iteration, replica}, world);
   return world;
 }
 

@@ -5,13 +5,10 @@
 //     replica, which model, which element) and on nothing else. All policies
 //     meet the same world, and one case can be drawn again alone.
 //  2. Same scenario, same cases, on every machine (deterministic_math.h).
-//  3. A lognormal factor has mean 1. Factors of several models multiply in the
-//     order of the list, then the time is rounded to the nearest ns; spikes
-//     are added after that.
-//  4. expected_ns holds the base durations times the factors of the models
-//     that are `known`; the expected latency is the mean of its models.
-//  5. A launch-queue run's message_ns, where the scenario gives none, is
-//     mean_transfer_ns (transfer.h): the same in every world.
+//  3. A lognormal factor has mean 1. variability_draws.h says how models add up
+//     and what schedulers expect of them.
+//  4. A launch-queue run's message_ns, where the scenario gives none, is
+//     mean_transfer_ns (transfer.h) of its world: what is expected, not drawn.
 //
 // Thread safety: immutable after create(); share freely.
 #pragma once
@@ -21,6 +18,7 @@
 #include "scheduler_core/result.h"
 #include "traces/case.h"
 #include "traces/scenario.h"
+#include "traces/variability_draws.h"
 
 namespace rrfp {
 
@@ -55,11 +53,9 @@ class ScenarioResolver {
  private:
   ScenarioResolver(Scenario scenario, Program program);
 
-  void draw_durations(int iteration, int replica, Case& out) const;
-  void draw_latencies(int iteration, int replica, Case& out) const;
-
   Scenario scenario_;
   Program program_;
+  VariabilityDraws draws_;
   Case base_;  ///< what no iteration changes
 };
 

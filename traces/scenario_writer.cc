@@ -4,6 +4,7 @@
 #include "traces/scenario_budget.h"
 #include "traces/scenario_file.h"
 #include "traces/scenario_words.h"
+#include "traces/variability_file.h"
 
 namespace rrfp {
 
@@ -73,28 +74,6 @@ JsonValue memory_to_json(const ScenarioMemory& memory) {
   return out;
 }
 
-JsonValue model_to_json(const VariabilityModel& model) {
-  JsonValue out{JsonObject()};
-  const auto head = [&out](ModelWord word, Target target) {
-    out.add("model", JsonValue(to_word(kModelWords, word)));
-    out.add("on", JsonValue(to_word(kTargets, target)));
-  };
-  if (const auto* compute = std::get_if<LognormalCompute>(&model)) {
-    head(ModelWord::kLognormal, Target::kCompute);
-    out.add("scope", JsonValue(to_word(kComputeScopes, compute->scope)));
-    out.add("cv", json_fraction(compute->cv));
-    out.add("known", JsonValue(compute->known));
-  } else if (const auto* latency = std::get_if<LognormalLatency>(&model)) {
-    head(ModelWord::kLognormal, Target::kLatency);
-    out.add("cv", json_fraction(latency->cv));
-  } else if (const auto* spikes = std::get_if<LatencySpikes>(&model)) {
-    head(ModelWord::kSpikes, Target::kLatency);
-    out.add("probability", json_fraction(spikes->probability));
-    out.add("extra_ns", JsonValue(spikes->extra_ns));
-  }
-  return out;
-}
-
 JsonValue scenario_policy_to_json(const ScenarioPolicy& policy) {
   JsonValue out{JsonObject()};
   out.add("name", JsonValue(policy.name));
@@ -118,6 +97,9 @@ JsonValue scenario_to_json(const Scenario& scenario) {
   out.add("name", JsonValue(scenario.name));
   out.add("seed", JsonValue(static_cast<std::int64_t>(scenario.seed)));
   out.add("iterations", JsonValue(scenario.iterations));
+  if (scenario.iteration_spacing_ns) {
+    out.add("iteration_spacing_ns", JsonValue(*scenario.iteration_spacing_ns));
+  }
   out.add("pipeline", pipeline_to_json(scenario.pipeline));
   out.add("durations", durations_to_json(scenario));
   if (!scenario.input_ready_ns.empty()) {
@@ -129,9 +111,7 @@ JsonValue scenario_to_json(const Scenario& scenario) {
   out.add("data_parallel", data_parallel_to_json(scenario.data_parallel));
   out.add("network", network_to_json(scenario.network));
   out.add("memory", memory_to_json(scenario.memory));
-  JsonArray models;
-  for (const VariabilityModel& model : scenario.variability) models.push_back(model_to_json(model));
-  out.add("variability", JsonValue(std::move(models)));
+  out.add("variability", variability_to_json(scenario.variability));
   JsonArray policies;
   for (const ScenarioPolicy& policy : scenario.policies) {
     policies.push_back(scenario_policy_to_json(policy));

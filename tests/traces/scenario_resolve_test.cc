@@ -260,5 +260,27 @@ TEST(ScenarioResolve, DrawsAreTheSameOnEveryMachine) {
       (std::vector<std::int64_t>{96'517, 126'916, 39'695, 3'079'086}));
 }
 
+// All of a few worlds in one number, taken before there were models other than these three: worlds
+// of old scenario files are never to change.
+TEST(ScenarioResolve, WorldsOfOldScenariosAreWhatTheyWere) {
+  const ScenarioResolver resolver = resolver_of(with_variability(kAllModels, 8, 2));
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a, by whole numbers
+  const auto take = [&hash](const std::vector<std::int64_t>& values) {
+    for (const std::int64_t value : values) {
+      hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x100000001b3ULL;
+    }
+  };
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    for (int replica = 0; replica < 2; ++replica) {
+      const Case world = resolver.draw_world(iteration, replica);
+      take(world.duration_ns);
+      take(world.expected_ns);
+      for (const auto& latencies : world.network.latency_ns) take(latencies);
+      for (const auto& latencies : world.network.expected_latency_ns) take(latencies);
+    }
+  }
+  EXPECT_EQ(hash, 0x71833d1ad8c71156ULL);
+}
+
 }  // namespace
 }  // namespace rrfp
