@@ -37,9 +37,7 @@ bool misses_latency_draws(const Scenario& scenario, std::size_t policy) {
     return false;
   }
   return std::any_of(scenario.variability.begin(), scenario.variability.end(),
-                     [](const VariabilityModel& model) {
-                       return acts_on_messages(model);
-                     });
+                     [](const VariabilityModel& model) { return acts_on_messages(model); });
 }
 
 // Everything but the comparisons. `times` gets the policy's, in order of
