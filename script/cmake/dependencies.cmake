@@ -38,6 +38,12 @@ rrfp_find_target(Boost::iostreams Boost 1.74 COMPONENTS iostreams)
 rrfp_need(${have} "Boost.Iostreams (with zlib and zstd)" libboost-iostreams-dev
           "-Dboost_iostreams_DIR=<folder of boost_iostreams-config.cmake>")
 
+rrfp_find_target(ZLIB::ZLIB ZLIB 1.2)
+rrfp_need(${have} "zlib" zlib1g-dev "-DZLIB_ROOT=<folder that zlib is installed in>")
+rrfp_find_target(SQLite::SQLite3 SQLite3 3.22)
+rrfp_need(${have} "SQLite, 3.22 or later" libsqlite3-dev
+          "-DSQLite3_ROOT=<folder that SQLite is installed in>")
+
 rrfp_find_target(Eigen3::Eigen Eigen3 3.4)
 rrfp_need(${have} "Eigen, 3.4 or later" libeigen3-dev "-DEigen3_DIR=<folder of Eigen3Config.cmake>")
 

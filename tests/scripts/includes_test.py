@@ -15,7 +15,7 @@ ROOMS = ("scheduler_core", "traces", "sim", "executor", "experiments", "tests")
 # For each room: the rooms whose headers it may include, and the libraries.
 ALLOWED = {
     "scheduler_core": ({"scheduler_core"}, set()),
-    "traces": ({"scheduler_core", "traces"}, {"system", "json", "boost", "sqlite"}),
+    "traces": ({"scheduler_core", "traces"}, {"system", "json", "boost", "sqlite", "zlib"}),
     "sim": ({"scheduler_core", "traces", "sim"}, {"system"}),
     "executor": (
         {"scheduler_core", "traces", "executor"},
@@ -27,7 +27,7 @@ ALLOWED = {
     ),
     "tests": (
         set(ROOMS),
-        {"system", "json", "boost", "sqlite", "eigen", "mpi", "cuda", "test"},
+        {"system", "json", "boost", "sqlite", "zlib", "eigen", "mpi", "cuda", "test"},
     ),
 }
 
@@ -39,6 +39,7 @@ LIBRARIES = (
     ("json", r"nlohmann/.+"),
     ("boost", r"boost/.+"),
     ("sqlite", r"sqlite3\.h"),
+    ("zlib", r"zlib\.h"),
     ("eigen", r"Eigen/.+"),
     ("mpi", r"mpi\.h"),
     ("cuda", r"(cuda|cublas|curand|nccl|nvtx|nvToolsExt|driver_types|cooperative_groups).*"
