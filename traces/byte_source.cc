@@ -75,9 +75,8 @@ struct ByteSource::Stream {
     if (!progress) return;
     // Asked of the buffer: the stream itself answers no more at its end.
     const std::int64_t position =
-        gzip != nullptr
-            ? gzip->position()
-            : std::int64_t{file.rdbuf()->pubseekoff(0, std::ios::cur, std::ios::in)};
+        gzip != nullptr ? gzip->position()
+                        : std::int64_t{file.rdbuf()->pubseekoff(0, std::ios::cur, std::ios::in)};
     if (position <= told_bytes) return;
     progress(position - told_bytes);
     told_bytes = position;

@@ -118,7 +118,8 @@ struct DroppedRecords {
     std::string first;  ///< where, e.g. "line 17"
   };
 
-  void add(const std::string& reason, const std::string& where);
+  void add(const std::string& reason, const std::string& where, std::int64_t times = 1);
+  void add(const DroppedRecords& others);
   std::int64_t total() const;
 
   std::vector<Reason> reasons;  ///< in order of first appearance

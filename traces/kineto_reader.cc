@@ -1,0 +1,220 @@
+#include "traces/kineto_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "traces/kineto_event.h"
+#include "traces/loose_json.h"
+
+namespace rrfp {
+
+namespace {
+
+using What = ProfileAction::What;
+
+constexpr std::int64_t kMostNs = std::int64_t{1} << 59;
+constexpr std::int64_t kMostBaseNs = std::int64_t{1} << 61;
+constexpr std::int64_t kManyEvents = 100;
+constexpr std::int64_t kFewEventsFactor = 10;
+
+class KinetoReader {
+ public:
+  KinetoReader(const std::string& path, LooseJsonFile file, ProfileNames* names)
+      : file_(std::move(file)), names_(*names) {
+    profile_.file = path;
+    profile_.place_word = "byte";
+  }
+
+  Result<RawProfile> read(std::optional<int> otherwise) {
+    while (true) {
+      const Result<LooseJsonFile::Item> item = file_.next();
+      if (!item.ok()) return item.error();
+      if (*item == LooseJsonFile::Item::kEnd) break;
+      if (*item == LooseJsonFile::Item::kEvent) {
+        add_event();
+      } else if (const Result<void> read = add_member(); !read.ok()) {
+        return read.error();
+      }
+    }
+    if (!file_.has_events()) {
+      return Error{profile_.file +
+                   ": holds no array \"traceEvents\": it is no trace of the "
+                   "PyTorch profiler" +
+                   (file_.cut().empty() ? "" : ", or it " + file_.cut())};
+    }
+    if (const Result<void> known = set_rank(otherwise); !known.ok()) return known.error();
+    finish();
+    return std::move(profile_);
+  }
+
+ private:
+  Result<void> add_member() {
+    if (file_.key() == "baseTimeNanoseconds") {
+      const std::optional<std::int64_t> base = whole_i64(file_.value());
+      if (!base || *base < -kMostBaseNs || *base > kMostBaseNs) {
+        return Error{profile_.file + ": " + file_.place() + ": baseTimeNanoseconds is " +
+                     file_.value().substr(0, 64) + "; expected a whole number of ns, at most 2^61"};
+      }
+      base_ns_ = *base;
+    } else if (file_.key() == "distributedInfo") {
+      std::vector<LooseMember> members;
+      split_object(file_.value(), &members);
+      for (const LooseMember& member : members) {
+        if (member.nested) continue;
+        if (member.key == "rank") info_rank_ = whole_i64(member.value);
+        if (member.key == "world_size") world_size_ = whole_i64(member.value);
+      }
+    }
+    return {};
+  }
+
+  void add_event() {
+    ++profile_.events;
+    const KinetoEvent event = read_kineto_event(file_.members());
+    if (event.sort == KinetoSort::kOther) return;
+    ++timed_events_;
+    if (event.problem != nullptr) return drop(event.problem);
+    const std::int64_t end_ns = event.start_ns + event.length_ns;
+    switch (event.sort) {
+      case KinetoSort::kKernel:
+        seen(event.start_ns, event.start_ns);
+        if (!event.correlation) return drop("a kernel without correlation");
+        profile_.kernels.push_back({*event.correlation, event.start_ns, end_ns, here(),
+                                    is_communication_kernel(event.name)});
+        return;
+      case KinetoSort::kLaunch:
+        seen(event.start_ns, end_ns);
+        if (!event.correlation) return;  // calls that launch nothing
+        profile_.launches.push_back(
+            {*event.correlation, event.start_ns, thread_of(event), ProfileAction::kUnknown});
+        return;
+      case KinetoSort::kAnnotation:
+      case KinetoSort::kDeviceAnnotation:
+        return add_annotation(event, end_ns);
+      case KinetoSort::kWhole:
+        has_whole_ = true;
+        seen(event.start_ns, end_ns);
+        return;
+      case KinetoSort::kOther:
+        return;
+    }
+  }
+
+  void add_annotation(const KinetoEvent& event, std::int64_t end_ns) {
+    const bool on_device = event.sort == KinetoSort::kDeviceAnnotation;
+    const bool escaped = event.name.find('\\') != std::string_view::npos;
+    const ProfileAction& action =
+        escaped ? names_.classify(unescaped(event.name)) : names_.classify(unquoted(event.name));
+    // The length of what is used is checked against the rest of the file.
+    seen(event.start_ns, action.what == What::kNone && !on_device ? end_ns : event.start_ns);
+    if (action.what == What::kNone) return;
+    if (action.what == What::kRefused) return drop(action.text.c_str());
+    ProfileAnnotation annotation;
+    annotation.action = static_cast<std::int32_t>(profile_.actions.size());
+    annotation.thread = thread_of(event);
+    annotation.start_ns = event.start_ns;
+    annotation.end_ns = end_ns;
+    annotation.place = here();
+    annotation.on_device = on_device;
+    profile_.actions.push_back(action);
+    profile_.annotations.push_back(annotation);
+  }
+
+  void seen(std::int64_t start_ns, std::int64_t end_ns) {
+    first_ns_ = std::min(first_ns_, start_ns);
+    last_ns_ = std::max(last_ns_, end_ns);
+  }
+
+  /// Threads have numbers, words or nothing for a name; any text will do.
+  std::int32_t thread_of(const KinetoEvent& event) {
+    if (event.process == last_process_ && event.thread == last_thread_) return last_id_;
+    const auto id = static_cast<std::int32_t>(threads_.size());
+    last_process_ = event.process;
+    last_thread_ = event.thread;
+    last_id_ = threads_.emplace(std::pair(last_process_, last_thread_), id).first->second;
+    return last_id_;
+  }
+
+  std::int64_t here() const { return file_.item(); }
+  void drop(const char* reason) { profile_.dropped.add(reason, profile_.place(here())); }
+
+  Result<void> set_rank(std::optional<int> otherwise) {
+    constexpr std::int64_t kMostRank = 1 << 20;
+    const auto fits = [](std::optional<std::int64_t> value) {
+      return value && *value >= 0 && *value < kMostRank;
+    };
+    if (fits(world_size_)) profile_.world_size = static_cast<int>(*world_size_);
+    const std::string name = std::filesystem::path(profile_.file).filename().string();
+    if (fits(info_rank_)) {
+      profile_.rank = static_cast<int>(*info_rank_);
+      profile_.rank_from = "distributedInfo";
+    } else if (const std::optional<int> named = rank_in_name(name)) {
+      profile_.rank = *named;
+      profile_.rank_from = "the file's name";
+    } else if (otherwise) {
+      profile_.rank = *otherwise;
+      profile_.rank_from = "being the only file";
+    } else {
+      return Error{profile_.file +
+                   ": distributedInfo holds no rank and the name no \"rank<N>\": "
+                   "rename it, as to rank0.json"};
+    }
+    return {};
+  }
+
+  void finish() {
+    profile_.bytes = file_.bytes();
+    profile_.cut = file_.cut();
+    if (last_ns_ > first_ns_) {
+      // Lengths on the GPU do not count towards the span, and the last of a few
+      // may well be longer than the rest together.
+      const bool known = has_whole_ || timed_events_ >= kManyEvents;
+      profile_.longest_ns =
+          std::min(last_ns_ - first_ns_, kMostNs) * (known ? 1 : kFewEventsFactor);
+    }
+    if (file_.other_elements() > 0) {
+      profile_.dropped.add("an element of traceEvents that is no object", profile_.file,
+                           file_.other_elements());
+    }
+    if (base_ns_ == 0) return;
+    for (ProfileAnnotation& annotation : profile_.annotations) {
+      annotation.start_ns += base_ns_;
+      annotation.end_ns += base_ns_;
+    }
+    for (ProfileLaunch& launch : profile_.launches) launch.time_ns += base_ns_;
+    for (ProfileKernel& kernel : profile_.kernels) {
+      kernel.start_ns += base_ns_;
+      kernel.end_ns += base_ns_;
+    }
+  }
+
+  LooseJsonFile file_;
+  ProfileNames& names_;
+  RawProfile profile_;
+  std::int64_t base_ns_ = 0;
+  std::optional<std::int64_t> info_rank_;
+  std::optional<std::int64_t> world_size_;
+  std::int64_t timed_events_ = 0;
+  bool has_whole_ = false;
+  std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
+  std::map<std::pair<std::string, std::string>, std::int32_t> threads_;
+  // The thread of the event before: most often the same again.
+  std::string last_process_;
+  std::string last_thread_;
+  std::int32_t last_id_ = -1;
+};
+
+}  // namespace
+
+Result<RawProfile> read_kineto_file(const std::string& path, ProfileNames* names,
+                                    std::optional<int> otherwise, ReadProgress progress) {
+  Result<LooseJsonFile> file = LooseJsonFile::open(path, std::move(progress));
+  if (!file.ok()) return file.error();
+  return KinetoReader(path, *std::move(file), names).read(otherwise);
+}
+
+}  // namespace rrfp

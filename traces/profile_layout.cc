@@ -1,0 +1,220 @@
+#include "traces/profile_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace rrfp {
+
+namespace {
+
+using What = ProfileAction::What;
+constexpr int kUnknown = ProfileAction::kUnknown;
+
+std::string listed(const std::set<int>& numbers) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  std::size_t count = 0;
+  for (const int number : numbers) {
+    if (count++ == kMost) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  }
+  return text;
+}
+
+class LayoutBuilder {
+ public:
+  LayoutBuilder(const std::vector<RankRecording>& recordings, const ProfileLayoutOptions& options)
+      : recordings_(recordings), options_(options) {}
+
+  Result<ProfileLayout> build() {
+    if (const Result<void> placed = place_ranks(); !placed.ok()) return placed.error();
+    if (const Result<void> found = find_stages(); !found.ok()) return found.error();
+    if (const Result<void> filled = fill_stages(); !filled.ok()) return filled.error();
+    find_kinds();
+    Result<Program> program = Program::create(std::move(spec_));
+    if (!program.ok()) return Error{recordings_[0].file + ": " + program.error().message};
+    ProfileLayout layout(*std::move(program));
+    layout.places = std::move(places_);
+    layout.notes = std::move(notes_);
+    return layout;
+  }
+
+ private:
+  template <typename Visit>
+  void each_task(Visit visit) const {
+    for (std::size_t i = 0; i < recordings_.size(); ++i) {
+      for (const ProfileOperation& operation : recordings_[i].operations) {
+        if (operation.action.what == What::kTask) visit(i, operation.action);
+      }
+    }
+  }
+
+  Result<void> place_ranks() {
+    const int width = options_.replicas * options_.lanes;
+    std::map<int, std::string> seen;
+    for (const RankRecording& recording : recordings_) {
+      const auto [at, added] = seen.emplace(recording.rank, recording.file);
+      if (!added) {
+        return Error{recording.file + ": is of rank " + std::to_string(recording.rank) + " (" +
+                     recording.rank_from + "), as " + at->second + " is"};
+      }
+      if (recording.world_size && *recording.world_size % width != 0) {
+        return Error{recording.file + ": distributedInfo counts " +
+                     std::to_string(*recording.world_size) +
+                     " ranks, which --dp x --tp = " + std::to_string(width) + " does not divide"};
+      }
+      places_.push_back({recording.rank / width,
+                         recording.rank / options_.lanes % options_.replicas,
+                         recording.rank % options_.lanes});
+      ranks_.insert(places_.back().rank);
+    }
+    return {};
+  }
+
+  Result<void> find_stages() {
+    bool named = false;
+    bool any = false;
+    each_task([&](std::size_t, const ProfileAction& action) {
+      any = true;
+      named = named || action.stage != kUnknown;
+    });
+    if (!any) {
+      return Error{recordings_[0].file + (recordings_.size() > 1 ? " and others" : "") +
+                   ": no annotation of a task was found (PP:<action>, forward_step, ...); name "
+                   "yours with --forward, --backward, --input-gradient and --weight-gradient"};
+    }
+    if (!named) {
+      for (const int rank : ranks_) rank_of_stage_[rank] = rank;
+      notes_.push_back("no annotation names a stage: each pipeline rank is taken for one stage");
+      return {};
+    }
+    std::string problem;
+    std::map<int, std::size_t> first;
+    each_task([&](std::size_t i, const ProfileAction& action) {
+      if (action.stage == kUnknown) return;
+      const auto [at, added] = rank_of_stage_.emplace(action.stage, places_[i].rank);
+      first.emplace(action.stage, i);
+      if (at->second == places_[i].rank || !problem.empty()) return;
+      problem = recordings_[i].file + ": runs stage " + std::to_string(action.stage) + ", as " +
+                recordings_[first[action.stage]].file +
+                " does: give --dp for replicas, --tp for lanes of one rank";
+    });
+    if (!problem.empty()) return Error{problem};
+    return {};
+  }
+
+  /// Stages that no file has, and ranks without a file.
+  Result<void> fill_stages() {
+    const int stages = rank_of_stage_.rbegin()->first + 1;
+    if (stages > static_cast<int>(kMostStages)) {
+      return Error{recordings_[0].file + ": stage " + std::to_string(stages - 1) +
+                   " is too large; at most " + std::to_string(kMostStages - 1)};
+    }
+    spec_.ranks = *ranks_.rbegin() + 1;
+    std::set<int> missing;
+    for (int stage = 0; stage < stages; ++stage) {
+      if (!rank_of_stage_.contains(stage)) missing.insert(stage);
+    }
+    if (missing.empty()) {
+      number_ranks_densely();
+    } else if (Result<void> guessed = place_missing(stages, missing); !guessed.ok()) {
+      return guessed;
+    }
+    for (int stage = 0; stage < stages; ++stage) {
+      StageSpec one;
+      one.rank = rank_of_stage_[stage];
+      if (stage > 0) one.predecessors = {stage - 1};
+      spec_.stages.push_back(std::move(one));
+    }
+    return {};
+  }
+
+  /// Files of some ranks only, as of one lane, whose stages are complete.
+  void number_ranks_densely() {
+    std::map<int, int> dense;
+    for (const int rank : ranks_) dense.emplace(rank, static_cast<int>(dense.size()));
+    if (static_cast<int>(dense.size()) == spec_.ranks) return;
+    notes_.push_back("the files of ranks " + listed(ranks_) +
+                     " hold all stages: they are numbered from 0 as pipeline ranks");
+    for (ProfilePlace& place : places_) place.rank = dense[place.rank];
+    for (auto& [stage, rank] : rank_of_stage_) rank = dense[rank];
+    spec_.ranks = static_cast<int>(dense.size());
+  }
+
+  /// Where all that is known lies as stage modulo ranks, so does the rest.
+  Result<void> place_missing(int stages, const std::set<int>& missing) {
+    const bool looped = std::all_of(
+        rank_of_stage_.begin(), rank_of_stage_.end(),
+        [&](const auto& placed) { return placed.first % spec_.ranks == placed.second; });
+    if (!looped || stages < spec_.ranks) {
+      return Error{"no file holds a task of stage " + listed(missing) + "; files of ranks " +
+                   listed(ranks_) + " were read (" + recordings_[0].file + ", ...): bring all"};
+    }
+    for (const int stage : missing) rank_of_stage_[stage] = stage % spec_.ranks;
+    notes_.push_back("no file holds a task of stage " + listed(missing) +
+                     ": nothing of it is in the trace");
+    return {};
+  }
+
+  void find_kinds() {
+    std::set<int> trained;
+    std::set<int> weighted;
+    each_task([&](std::size_t i, const ProfileAction& action) {
+      spec_.microbatches = std::max(spec_.microbatches, action.microbatch + 1);
+      const bool split =
+          action.kind == Kind::kInputGradient || action.kind == Kind::kWeightGradient;
+      spec_.split_backward = spec_.split_backward || split;
+      const int stage = action.stage != kUnknown ? action.stage : places_[i].rank;
+      if (action.kind != Kind::kForward) trained.insert(stage);
+      if (action.kind == Kind::kWeightGradient || action.kind == Kind::kBackward) {
+        weighted.insert(stage);
+      }
+    });
+    // Only whole stages at the beginning can be without a backward.
+    std::set<int> frozen;
+    for (int stage = 0; stage < static_cast<int>(spec_.stages.size()); ++stage) {
+      if (trained.contains(stage)) break;
+      spec_.stages[static_cast<std::size_t>(stage)].backward = Backward::kNone;
+      frozen.insert(stage);
+    }
+    if (!frozen.empty()) {
+      notes_.push_back("stage " + listed(frozen) + " has no backward: taken for frozen");
+    }
+    std::set<int> input_only;
+    for (const int stage : trained) {
+      if (weighted.contains(stage)) continue;
+      spec_.stages[static_cast<std::size_t>(stage)].backward = Backward::kInput;
+      input_only.insert(stage);
+    }
+    if (!input_only.empty()) {
+      notes_.push_back("stage " + listed(input_only) +
+                       " has no weight gradient: its weights are taken for frozen");
+    }
+  }
+
+  const std::vector<RankRecording>& recordings_;
+  const ProfileLayoutOptions& options_;
+  std::vector<ProfilePlace> places_;
+  std::set<int> ranks_;  ///< of the pipeline, that have a file
+  std::map<int, int> rank_of_stage_;
+  ProgramSpec spec_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+Result<ProfileLayout> lay_out_profiles(const std::vector<RankRecording>& recordings,
+                                       const ProfileLayoutOptions& options) {
+  return LayoutBuilder(recordings, options).build();
+}
+
+int stage_of(const ProfileOperation& operation, const ProfileLayout& layout,
+             std::size_t recording) {
+  if (operation.action.stage != kUnknown) return operation.action.stage;
+  const auto stages = layout.program.stages_of(layout.places[recording].rank);
+  return stages.size() == 1 ? stages[0] : kUnknown;
+}
+
+}  // namespace rrfp

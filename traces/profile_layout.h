@@ -1,0 +1,49 @@
+// Which place of the job each recording has, and which program the job ran.
+//
+// A rank of the job is (pipeline rank * replicas + replica) * lanes + lane, as
+// Megatron-LM and torch's device meshes count. Stages form a chain. They are
+// those that the annotations name; where none names any, each pipeline rank
+// has one.
+//
+// Thread safety: pure function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler_core/program.h"
+#include "scheduler_core/result.h"
+#include "traces/profile_recording.h"
+
+namespace rrfp {
+
+struct ProfileLayoutOptions {
+  int replicas = 1;
+  int lanes = 1;
+};
+
+/// The place of one recording.
+struct ProfilePlace {
+  int rank = 0;  ///< of the pipeline
+  int replica = 0;
+  int lane = 0;
+};
+
+struct ProfileLayout {
+  explicit ProfileLayout(Program of_one_replica) : program(std::move(of_one_replica)) {}
+
+  Program program;
+  std::vector<ProfilePlace> places;  ///< by recording
+  std::vector<std::string> notes;    ///< what was concluded, for the reader to check
+};
+
+/// The error names the files: two of one rank, a stage on two ranks, a stage
+/// on none, no task at all.
+Result<ProfileLayout> lay_out_profiles(const std::vector<RankRecording>& recordings,
+                                       const ProfileLayoutOptions& options);
+
+/// The stage of a task: as named, else the one of its rank. kUnknown where
+/// annotations name stages but not this one.
+int stage_of(const ProfileOperation& operation, const ProfileLayout& layout, std::size_t recording);
+
+}  // namespace rrfp
