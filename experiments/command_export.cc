@@ -7,6 +7,7 @@
 #include "experiments/input_file.h"
 #include "experiments/native_export.h"
 #include "experiments/progress_bar.h"
+#include "traces/kineto_writer.h"
 #include "traces/scenario_file.h"
 #include "traces/scenario_resolve.h"
 
@@ -14,13 +15,41 @@ namespace rrfp {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kFormats = {"native-trace"};
+constexpr std::array<std::string_view, 2> kFormats = {"native-trace", "kineto"};
+constexpr std::array<std::string_view, 2> kNameWords = {"torch", "megatron"};
 
 constexpr std::array kOptions = {
-    OptionRow{"to", "FORMAT", "native-trace (default)"},
+    OptionRow{"to", "FORMAT", "native-trace (default) or kineto"},
     OptionRow{"policy", "NAME", "which of the scenario's policies (default: its baseline)"},
+    OptionRow{"names", "WORD", "kineto: torch (default, PP:3F0) or megatron (forward_step)"},
+    OptionRow{"gzip", "", "kineto: compress the files"},
+    OptionRow{"clock-skew-us", "US", "kineto: clocks of ranks are off by up to this (default 0)"},
+    OptionRow{"base-shift-s", "S", "kineto: base times of ranks differ by this (default 0)"},
+    OptionRow{"cpu-operators", "N", "kineto: operators on the CPU in each task (default 0)"},
     kFileLimitRow,
 };
+
+constexpr std::array<std::string_view, 5> kKinetoOptions = {"names", "gzip", "clock-skew-us",
+                                                            "base-shift-s", "cpu-operators"};
+
+Result<KinetoWriterOptions> kineto_options(const Options& options) {
+  KinetoWriterOptions kineto;
+  const Result<std::string> names = options.word_or("names", "torch", kNameWords);
+  if (!names.ok()) return names.error();
+  kineto.names = *names == "torch" ? KinetoNames::kTorch : KinetoNames::kMegatron;
+  kineto.gzip = options.flag("gzip");
+  constexpr std::int64_t kMostSkewUs = 3'600'000'000;
+  const Result<std::int64_t> skew_us = options.integer_or("clock-skew-us", 0, 0, kMostSkewUs);
+  const Result<std::int64_t> shift_s = options.integer_or("base-shift-s", 0, 0, 100'000);
+  const Result<std::int64_t> operators = options.integer_or("cpu-operators", 0, 0, 1'000'000);
+  for (const auto* number : {&skew_us, &shift_s, &operators}) {
+    if (!number->ok()) return number->error();
+  }
+  kineto.clock_skew_ns = *skew_us * 1000;
+  kineto.base_shift_ns = *shift_s * 1'000'000'000;
+  kineto.cpu_operators = static_cast<int>(*operators);
+  return kineto;
+}
 
 Result<int> policy_index(const Options& options, const Scenario& scenario) {
   const std::optional<std::string> wanted = options.text("policy");
@@ -39,6 +68,13 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   }
   const Result<std::string> format = options.word_or("to", kFormats.front(), kFormats);
   if (!format.ok()) return format.error();
+  const bool to_kineto = *format == "kineto";
+  for (const std::string_view name : kKinetoOptions) {
+    const bool given = name == "gzip" ? options.flag(name) : options.text(name).has_value();
+    if (given && !to_kineto) return Error{"--" + std::string(name) + " needs --to kineto"};
+  }
+  const Result<KinetoWriterOptions> kineto = kineto_options(options);
+  if (!kineto.ok()) return kineto.error();
   const std::string& in = options.operands()[0];
   const std::string& out = options.operands()[1];
   const Result<std::size_t> limit = file_limit(options);
@@ -59,8 +95,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!resolver.ok()) return in_file(resolver.error());
   {
     ProgressBar progress(terminal.err, is_terminal_stderr(), static_cast<std::size_t>(iterations));
-    const Result<void> written =
-        export_native_trace(*resolver, *policy, out, [&progress] { progress.add(); });
+    const auto done = [&progress] { progress.add(); };
+    const Result<void> written = to_kineto ? export_kineto(*resolver, *policy, out, *kineto, done)
+                                           : export_native_trace(*resolver, *policy, out, done);
     if (!written.ok()) return in_file(written.error());
   }
   terminal.out << out << ": " << iterations << (iterations == 1 ? " iteration" : " iterations")
@@ -75,8 +112,12 @@ const Command kExportCommand = {
     "export",
     "simulates a scenario and writes the trace that its job would have recorded",
     "SCENARIO OUT",
-    "native-trace: all iterations and replicas under one policy (rrfp.trace/1), for `rrfp info`\n"
-    "and `rrfp replay`. Compressed where OUT ends in .gz or .zst.",
+    "native-trace  all iterations and replicas under one policy (rrfp.trace/1), for `rrfp info` "
+    "and\n"
+    "              `rrfp replay`. Compressed where OUT ends in .gz or .zst.\n"
+    "kineto        the same as the PyTorch profiler would have recorded it: OUT is a folder of "
+    "one\n"
+    "              file per rank, for `rrfp import --from kineto` and whatever else reads them",
     "rrfp export experiments/noisy-1f1b.json noisy-1f1b.trace.jsonl.zst",
     kOptions,
     2,

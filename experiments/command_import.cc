@@ -6,6 +6,7 @@
 
 #include "experiments/command.h"
 #include "experiments/input_file.h"
+#include "experiments/profile_report.h"
 #include "experiments/torch_import.h"
 #include "experiments/trace_progress.h"
 #include "experiments/trace_report.h"
@@ -13,6 +14,7 @@
 #include "traces/atomic_file.h"
 #include "traces/megatron_log.h"
 #include "traces/native_trace_writer.h"
+#include "traces/profile_import.h"
 #include "traces/straggler_csv.h"
 #include "traces/trace_source.h"
 
@@ -20,14 +22,26 @@ namespace rrfp {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kFormats = {"straggler-csv", "torch-csv", "megatron-log"};
+constexpr std::array<std::string_view, 5> kFormats = {"kineto", "nsys", "straggler-csv",
+                                                      "torch-csv", "megatron-log"};
 constexpr std::array<std::string_view, 2> kBMeansWords = {"full", "input"};
 
 constexpr std::array kOptions = {
-    OptionRow{"from", "FORMAT", "straggler-csv, torch-csv or megatron-log"},
-    OptionRow{"b-means", "WORD", "torch-csv: B is full (default) or input"},
+    OptionRow{"from", "FORMAT", "kineto, nsys, straggler-csv, torch-csv or megatron-log"},
+    OptionRow{"b-means", "WORD", "profiles, torch-csv: B is full (default) or input"},
+    OptionRow{"forward", "REGEX", "profiles: annotations that are an F (see below)"},
+    OptionRow{"backward", "REGEX", "profiles: that are a B"},
+    OptionRow{"input-gradient", "REGEX", "profiles: that are an I"},
+    OptionRow{"weight-gradient", "REGEX", "profiles: that are a W"},
+    OptionRow{"step", "REGEX", "profiles: that are an iteration; group 1 is its number"},
+    OptionRow{"microbatches", "M", "profiles: of an iteration, where nothing in the file tells"},
+    OptionRow{"dp", "D", "profiles: replicas (default 1)"},
+    OptionRow{"tp", "T", "profiles: ranks of one tensor-parallel group (default 1)"},
     kFileLimitRow,
 };
+
+constexpr std::array<std::string_view, 8> kProfileOptions = {
+    "forward", "backward", "input-gradient", "weight-gradient", "step", "microbatches", "dp", "tp"};
 
 Result<void> write_trace(const std::string& path, const TraceHeader& header,
                          const std::vector<TraceRecord>& records) {
@@ -80,9 +94,50 @@ Result<std::string> import_torch(const std::string& in, const std::string& out,
   return imported->report;
 }
 
+Result<ProfileImportOptions> profile_options(const Options& options) {
+  ProfileImportOptions profile;
+  const Result<std::string> b_means = options.word_or("b-means", "full", kBMeansWords);
+  if (!b_means.ok()) return b_means.error();
+  profile.b_means = *b_means == "full" ? BMeans::kFull : BMeans::kInput;
+  profile.patterns.forward = options.text_or("forward", "");
+  profile.patterns.backward = options.text_or("backward", "");
+  profile.patterns.input_gradient = options.text_or("input-gradient", "");
+  profile.patterns.weight_gradient = options.text_or("weight-gradient", "");
+  profile.patterns.step = options.text_or("step", "");
+  constexpr std::int64_t kMost = 1 << 16;
+  const auto microbatches = options.integer("microbatches", 1, kMost);
+  const auto replicas = options.integer_or("dp", 1, 1, kMost);
+  const auto lanes = options.integer_or("tp", 1, 1, 1 << 12);
+  for (const auto* number : {&replicas, &lanes}) {
+    if (!number->ok()) return number->error();
+  }
+  if (!microbatches.ok()) return microbatches.error();
+  if (microbatches->has_value()) profile.microbatches = static_cast<int>(**microbatches);
+  profile.layout.replicas = static_cast<int>(*replicas);
+  profile.layout.lanes = static_cast<int>(*lanes);
+  return profile;
+}
+
+Result<std::string> import_profiles(const std::string& in, const std::string& out,
+                                    const Options& options, Terminal& terminal) {
+  const Result<ProfileImportOptions> profile = profile_options(options);
+  if (!profile.ok()) return profile.error();
+  TraceProgress progress(terminal.err, in, 1);
+  const auto import = options.text("from") == "kineto" ? import_kineto : import_nsys;
+  Result<ProfileImport> imported = import(in, *profile, progress.callback());
+  if (!imported.ok()) return imported.error();
+  imported->header.versions = {{"from", "rrfp import, profiles of " + *options.text("from")}};
+  const Result<void> written = write_trace(out, imported->header, imported->records);
+  if (!written.ok()) return written.error();
+  return describe_shape(imported->header) + describe_profile_import(imported->report);
+}
+
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const std::optional<std::string> from = options.text("from");
-  if (!from) return Error{"--from is missing; expected straggler-csv, torch-csv or megatron-log"};
+  if (!from) {
+    return Error{
+        "--from is missing; expected kineto, nsys, straggler-csv, torch-csv or megatron-log"};
+  }
   if (std::find(kFormats.begin(), kFormats.end(), *from) == kFormats.end()) {
     return not_one_of("--from", *from, kFormats);
   }
@@ -90,12 +145,19 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
     return Error{"expected two files, IN and OUT; found " +
                  std::to_string(options.operands().size())};
   }
-  if (options.text("b-means") && *from != "torch-csv") {
-    return Error{"--b-means is about torch-csv; found --from " + *from};
+  const bool profiles = *from == "kineto" || *from == "nsys";
+  if (options.text("b-means") && *from != "torch-csv" && !profiles) {
+    return Error{"--b-means is about kineto, nsys and torch-csv; found --from " + *from};
+  }
+  for (const std::string_view name : kProfileOptions) {
+    if (profiles || !options.text(name)) continue;
+    return Error{"--" + std::string(name) + " is about kineto and nsys; found --from " + *from};
   }
   const std::string& in = options.operands()[0];
   const std::string& out = options.operands()[1];
-  const Result<std::string> report = *from == "straggler-csv" ? import_stragglers(in, out, terminal)
+  const Result<std::string> report = profiles ? import_profiles(in, out, options, terminal)
+                                     : *from == "straggler-csv"
+                                         ? import_stragglers(in, out, terminal)
                                      : *from == "megatron-log" ? import_log(in, out, terminal)
                                                                : import_torch(in, out, options);
   if (!report.ok()) return report.error();
@@ -111,6 +173,18 @@ const Command kImportCommand = {
     "makes a recording or schedule of another program into a file of this one",
     "IN OUT",
     "Says what was used, what was dropped and why.\n"
+    "kineto         a folder of PyTorch profiler files, one per rank, or one file -> a native\n"
+    "               trace: `rrfp info`, `rrfp replay`. Tasks are PP:<action> annotations\n"
+    "               (torch.distributed.pipelining), forward_step and backward_step (Megatron), or\n"
+    "               those that the options name by a regular expression (ECMAScript, found\n"
+    "               anywhere in the name): group 1 is the microbatch, group 2 the stage, both may\n"
+    "               be absent. A rank is (pipeline rank * D + replica) * T + tensor-parallel "
+    "rank:\n"
+    "                 rrfp import --from kineto --forward 'fwd mb(\\d+)' --backward 'bwd mb(\\d+)' "
+    "\\\n"
+    "                   --step 'iteration (\\d+)' --dp 2 profiles/ job.trace.jsonl.zst\n"
+    "nsys           the same from Nsight Systems: files of `nsys export --type sqlite`, with NVTX\n"
+    "               ranges for annotations\n"
     "straggler-csv  operation records of a Megatron job (dp_rank,stage,rank,step,optype,...)\n"
     "               -> a native trace: `rrfp info`, `rrfp replay`\n"
     "megatron-log   iteration times and timers of a Megatron-LM text log -> a native trace of\n"
@@ -119,7 +193,7 @@ const Command kImportCommand = {
     "               -> a case at unit costs for `rrfp simulate`; else -> the same schedule as\n"
     "               plain compute cells, for `\"hint\": {\"csv\": ...}` of a scenario\n"
     "A native trace is compressed where OUT ends in .gz or .zst.",
-    "rrfp import --from straggler-csv trace.csv.gz trace.jsonl.zst",
+    "rrfp import --from kineto profiles/ job.trace.jsonl.zst",
     kOptions,
     2,
     run,

@@ -153,20 +153,49 @@ Result<std::vector<TraceRecord>> native_records(const ScenarioResolver& resolver
   return made.take();
 }
 
-Result<void> export_native_trace(const ScenarioResolver& resolver, int policy,
-                                 const std::string& path, const std::function<void()>& done) {
+namespace {
+
+TraceHeader header_of(const ScenarioResolver& resolver, int policy) {
   const Scenario& scenario = resolver.scenario();
   const std::string& policy_name = scenario.policies[static_cast<std::size_t>(policy)].name;
   TraceHeader header(resolver.program());
   header.name = scenario.name.empty() ? policy_name : scenario.name + ", " + policy_name;
   header.replicas = scenario.data_parallel.replicas;
   header.versions = {{"from", "rrfp export, a simulation"}};
+  return header;
+}
+
+}  // namespace
+
+Result<void> export_native_trace(const ScenarioResolver& resolver, int policy,
+                                 const std::string& path, const std::function<void()>& done) {
+  const TraceHeader header = header_of(resolver, policy);
   Result<NativeTraceWriter> writer = NativeTraceWriter::create(path, header);
   if (!writer.ok()) return writer.error();
-  for (int iteration = 0; iteration < scenario.iterations; ++iteration) {
+  for (int iteration = 0; iteration < resolver.scenario().iterations; ++iteration) {
     const Result<std::vector<TraceRecord>> records = native_records(resolver, policy, iteration);
     if (!records.ok()) return records.error();
     for (const TraceRecord& record : *records) writer->add(record);
+    if (done) done();
+  }
+  return writer->finish();
+}
+
+Result<void> export_kineto(const ScenarioResolver& resolver, int policy, const std::string& folder,
+                           const KinetoWriterOptions& options, const std::function<void()>& done) {
+  Result<KinetoWriter> writer = KinetoWriter::create(folder, header_of(resolver, policy), options);
+  if (!writer.ok()) return writer.error();
+  for (int iteration = 0; iteration < resolver.scenario().iterations; ++iteration) {
+    const Result<std::vector<TraceRecord>> records = native_records(resolver, policy, iteration);
+    if (!records.ok()) return records.error();
+    TraceStep step;
+    step.iteration = iteration;
+    for (const TraceRecord& record : *records) step.add(record);
+    for (TraceMessage& message : step.messages) {
+      std::int64_t& post_ns = message.receive.post_ns;
+      post_ns = std::max<std::int64_t>(0, 2 * post_ns - message.receive.done_ns);
+    }
+    writer->add(step);
     if (done) done();
   }
   return writer->finish();

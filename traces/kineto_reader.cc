@@ -1,8 +1,6 @@
 #include "traces/kineto_reader.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -15,10 +13,7 @@ namespace {
 
 using What = ProfileAction::What;
 
-constexpr std::int64_t kMostNs = std::int64_t{1} << 59;
 constexpr std::int64_t kMostBaseNs = std::int64_t{1} << 61;
-constexpr std::int64_t kManyEvents = 100;
-constexpr std::int64_t kFewEventsFactor = 10;
 
 class KinetoReader {
  public:
@@ -75,18 +70,17 @@ class KinetoReader {
     ++profile_.events;
     const KinetoEvent event = read_kineto_event(file_.members());
     if (event.sort == KinetoSort::kOther) return;
-    ++timed_events_;
     if (event.problem != nullptr) return drop(event.problem);
     const std::int64_t end_ns = event.start_ns + event.length_ns;
     switch (event.sort) {
       case KinetoSort::kKernel:
-        seen(event.start_ns, event.start_ns);
+        extent_.add(event.start_ns, event.start_ns);
         if (!event.correlation) return drop("a kernel without correlation");
         profile_.kernels.push_back({*event.correlation, event.start_ns, end_ns, here(),
                                     is_communication_kernel(event.name)});
         return;
       case KinetoSort::kLaunch:
-        seen(event.start_ns, end_ns);
+        extent_.add(event.start_ns, end_ns);
         if (!event.correlation) return;  // calls that launch nothing
         profile_.launches.push_back(
             {*event.correlation, event.start_ns, thread_of(event), ProfileAction::kUnknown});
@@ -95,8 +89,7 @@ class KinetoReader {
       case KinetoSort::kDeviceAnnotation:
         return add_annotation(event, end_ns);
       case KinetoSort::kWhole:
-        has_whole_ = true;
-        seen(event.start_ns, end_ns);
+        extent_.add_whole(event.start_ns, end_ns);
         return;
       case KinetoSort::kOther:
         return;
@@ -109,7 +102,7 @@ class KinetoReader {
     const ProfileAction& action =
         escaped ? names_.classify(unescaped(event.name)) : names_.classify(unquoted(event.name));
     // The length of what is used is checked against the rest of the file.
-    seen(event.start_ns, action.what == What::kNone && !on_device ? end_ns : event.start_ns);
+    extent_.add(event.start_ns, action.what == What::kNone && !on_device ? end_ns : event.start_ns);
     if (action.what == What::kNone) return;
     if (action.what == What::kRefused) return drop(action.text.c_str());
     ProfileAnnotation annotation;
@@ -121,11 +114,6 @@ class KinetoReader {
     annotation.on_device = on_device;
     profile_.actions.push_back(action);
     profile_.annotations.push_back(annotation);
-  }
-
-  void seen(std::int64_t start_ns, std::int64_t end_ns) {
-    first_ns_ = std::min(first_ns_, start_ns);
-    last_ns_ = std::max(last_ns_, end_ns);
   }
 
   /// Threads have numbers, words or nothing for a name; any text will do.
@@ -168,13 +156,7 @@ class KinetoReader {
   void finish() {
     profile_.bytes = file_.bytes();
     profile_.cut = file_.cut();
-    if (last_ns_ > first_ns_) {
-      // Lengths on the GPU do not count towards the span, and the last of a few
-      // may well be longer than the rest together.
-      const bool known = has_whole_ || timed_events_ >= kManyEvents;
-      profile_.longest_ns =
-          std::min(last_ns_ - first_ns_, kMostNs) * (known ? 1 : kFewEventsFactor);
-    }
+    profile_.longest_ns = extent_.longest_ns();
     if (file_.other_elements() > 0) {
       profile_.dropped.add("an element of traceEvents that is no object", profile_.file,
                            file_.other_elements());
@@ -197,10 +179,7 @@ class KinetoReader {
   std::int64_t base_ns_ = 0;
   std::optional<std::int64_t> info_rank_;
   std::optional<std::int64_t> world_size_;
-  std::int64_t timed_events_ = 0;
-  bool has_whole_ = false;
-  std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();
-  std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
+  ProfileExtent extent_;
   std::map<std::pair<std::string, std::string>, std::int32_t> threads_;
   // The thread of the event before: most often the same again.
   std::string last_process_;

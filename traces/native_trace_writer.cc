@@ -1,27 +1,16 @@
 #include "traces/native_trace_writer.h"
 
-#include <unistd.h>
-
-#include <boost/iostreams/filter/gzip.hpp>
-#include <boost/iostreams/filter/zstd.hpp>
-#include <boost/iostreams/filtering_streambuf.hpp>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <cstring>
-#include <exception>
-#include <fstream>
 #include <utility>
 
 #include "traces/case_file.h"
 #include "traces/json_writer.h"
 #include "traces/native_trace_columns.h"
+#include "traces/streamed_file.h"
 
 namespace rrfp {
 
 namespace {
-
-constexpr std::size_t kFlushBytes = std::size_t{256} << 10;
 
 void append(std::string& out, std::int64_t number) {
   char digits[24];
@@ -75,64 +64,27 @@ JsonValue header_to_json(const TraceHeader& header) {
   return out;
 }
 
-bool ends_with(const std::string& path, std::string_view suffix) {
-  return path.size() >= suffix.size() &&
-         path.compare(path.size() - suffix.size(), suffix.size(), suffix) == 0;
-}
-
 }  // namespace
 
 struct NativeTraceWriter::State {
-  std::string path;
-  std::string temporary;
-  std::ofstream file;
-  boost::iostreams::filtering_streambuf<boost::iostreams::output> chain;
-  std::string buffer;
+  StreamedFile file;
+  std::string buffer;  ///< the record at hand
   std::int64_t records = 0;
-  std::string failure;  ///< of the first write that failed
-  bool named = false;
 
-  ~State() {
-    try {
-      chain.reset();
-    } catch (const std::exception&) {
-      // The file is thrown away.
-    }
-    file.close();
-    if (!named && !temporary.empty()) std::remove(temporary.c_str());
-  }
-
-  void flush(std::size_t at_least) {
-    if (buffer.size() < at_least || buffer.empty()) return;
-    try {
-      const auto size = static_cast<std::streamsize>(buffer.size());
-      if (failure.empty() && (chain.sputn(buffer.data(), size) != size || !file)) {
-        failure = std::strerror(errno);
-      }
-    } catch (const std::exception& failed) {
-      if (failure.empty()) failure = failed.what();
-    }
-    buffer.clear();
-  }
   void end_record() {
     buffer += "]\n";
     ++records;
-    flush(kFlushBytes);
+    file.append(buffer);
+    buffer.clear();
   }
 };
 
 Result<NativeTraceWriter> NativeTraceWriter::create(const std::string& path,
                                                     const TraceHeader& header) {
-  auto state = std::make_unique<State>();
-  state->path = path;
-  const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
-  state->file.open(temporary, std::ios::binary | std::ios::trunc);
-  if (!state->file) return Error{path + ": cannot write: " + std::strerror(errno)};
-  state->temporary = temporary;
-  if (ends_with(path, ".gz")) state->chain.push(boost::iostreams::gzip_compressor());
-  if (ends_with(path, ".zst")) state->chain.push(boost::iostreams::zstd_compressor());
-  state->chain.push(state->file);
-  state->buffer = to_text(header_to_json(header), JsonLayout::kCompact) + "\n";
+  Result<StreamedFile> file = StreamedFile::create(path);
+  if (!file.ok()) return file.error();
+  auto state = std::make_unique<State>(State{*std::move(file), {}, 0});
+  state->file.append(to_text(header_to_json(header), JsonLayout::kCompact) + "\n");
   return NativeTraceWriter(std::move(state));
 }
 
@@ -192,23 +144,8 @@ void NativeTraceWriter::add(const TraceRecord& record) {
 }
 
 Result<void> NativeTraceWriter::finish() {
-  State& state = *state_;
-  state.buffer += "[\"end\"," + std::to_string(state.records) + "]\n";
-  state.flush(0);
-  try {
-    state.chain.reset();  // flushes what the compressor holds
-  } catch (const std::exception& failed) {
-    if (state.failure.empty()) state.failure = failed.what();
-  }
-  state.file.flush();
-  if (!state.file && state.failure.empty()) state.failure = std::strerror(errno);
-  state.file.close();
-  if (!state.failure.empty()) return Error{state.path + ": cannot write: " + state.failure};
-  if (std::rename(state.temporary.c_str(), state.path.c_str()) != 0) {
-    return Error{state.path + ": cannot rename " + state.temporary + ": " + std::strerror(errno)};
-  }
-  state.named = true;
-  return {};
+  state_->file.append("[\"end\"," + std::to_string(state_->records) + "]\n");
+  return state_->file.finish();
 }
 
 NativeTraceWriter::NativeTraceWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -6,11 +6,12 @@
 //  1. Times are int64 ns of one clock per profile.
 //  2. Only annotations that say something about the pipeline are kept.
 //
-// Thread safety: plain data.
+// Thread safety: as a container.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,6 +68,27 @@ struct ProfileKernel {
   std::int64_t end_ns = 0;
   std::int64_t place = 0;  ///< in the file
   bool communicates = false;
+};
+
+/// How long anything in a profile can be. Lengths on the GPU and of what is
+/// used do not count towards it: those are what is checked.
+class ProfileExtent {
+ public:
+  /// Of any event. `end_ns`: of something on the CPU that is not used, else
+  /// its start again.
+  void add(std::int64_t start_ns, std::int64_t end_ns);
+  /// All of the time that the profiler recorded.
+  void add_whole(std::int64_t start_ns, std::int64_t end_ns);
+
+  /// 0 where that is not known. Of a few events the last may well be longer
+  /// than the rest together, unless the whole is known.
+  std::int64_t longest_ns() const;
+
+ private:
+  std::int64_t events_ = 0;
+  bool has_whole_ = false;
+  std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
 };
 
 struct RawProfile {

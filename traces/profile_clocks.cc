@@ -115,6 +115,7 @@ AlignedClocks align_clocks(int clocks, const std::vector<ClockBound>& bounds,
   for (std::size_t clock = 0; clock < static_cast<std::size_t>(clocks); ++clock) {
     AlignedClocks::Clock& aligned = out.clocks.emplace_back();
     if (!aligner.tied(clock)) continue;
+    if (clock > 0 && aligner.root_of(clock) == clock) continue;
     const Wide low = -least[clock];
     const Wide high = most[clock];
     if (out.moved) aligned.offset_ns = static_cast<std::int64_t>(low + (high - low) / 2);

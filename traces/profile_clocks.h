@@ -25,8 +25,8 @@ struct ClockBound {
 struct AlignedClocks {
   struct Clock {
     std::int64_t offset_ns = 0;  ///< as recorded = aligned + offset
-    /// Nothing where no message ties it to the first of its component; the
-    /// first itself has 0.
+    /// Against the first clock that messages tie it to; nothing where none of
+    /// a lower number is tied to it. Clock 0 has 0, where any is tied to it.
     std::optional<std::int64_t> error_ns;
   };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/kineto_reader.h"
+#include "traces/nsys_reader.h"
 
 namespace rrfp {
 
@@ -42,6 +43,35 @@ bool looks_like_json(const std::string& path) {
   return first != std::string_view::npos && (head[first] == '{' || head[first] == '[');
 }
 
+/// Sets the ranks of the profiles of all files of Nsight Systems.
+Result<void> number_ranks(std::vector<std::vector<RawProfile>>* files, ProfileReport* report) {
+  const std::size_t each = files->front().size();
+  int next = 0;
+  for (std::vector<RawProfile>& profiles : *files) {
+    for (std::size_t i = 0; i < profiles.size(); ++i) {
+      RawProfile& profile = profiles[i];
+      if (profiles.size() != each) {
+        return Error{profile.file + ": holds " + std::to_string(profiles.size()) + " processes, " +
+                     files->front()[0].file + " " + std::to_string(each) +
+                     "; expected as many in each file"};
+      }
+      const std::string name = std::filesystem::path(profile.file).filename().string();
+      const std::optional<int> named = rank_in_name(name);
+      if (each == 1 && files->size() > 1 && !named) {
+        return Error{profile.file +
+                     ": the name says no \"rank<N>\": rename it, as to rank0.sqlite"};
+      }
+      profile.rank = each == 1 && named ? *named : next;
+      profile.rank_from = each == 1 && named ? "the file's name" : "the order of GPUs";
+      ++next;
+    }
+  }
+  if (each > 1 && files->size() > 1) {
+    report->notes.push_back("ranks count the processes of a file by GPU, and files by their names");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ProfileImport> import_kineto(const std::string& path, const ProfileImportOptions& options,
@@ -65,6 +95,35 @@ Result<ProfileImport> import_kineto(const std::string& path, const ProfileImport
     Result<RawProfile> profile = read_kineto_file(file, &*names, alone, progress);
     if (!profile.ok()) return profile.error();
     recordings.push_back(record_rank(*std::move(profile), options.microbatches, &report.dropped));
+  }
+  return assemble_profiles(std::move(recordings), options.layout, std::move(report));
+}
+
+Result<ProfileImport> import_nsys(const std::string& path, const ProfileImportOptions& options,
+                                  const ReadProgress& progress) {
+  Result<ProfileNames> names = ProfileNames::create(options.patterns, options.b_means);
+  if (!names.ok()) return names.error();
+  const Result<std::vector<std::string>> files = files_of(path);
+  if (!files.ok()) return files.error();
+  ProfileReport report;
+  std::vector<std::vector<RawProfile>> read;
+  for (const std::string& file : *files) {
+    Result<std::vector<RawProfile>> profiles = read_nsys_file(file, &*names);
+    if (!profiles.ok()) return profiles.error();
+    if (profiles->empty()) {
+      return Error{file +
+                   ": holds neither kernels (CUPTI_ACTIVITY_KIND_KERNEL) nor NVTX ranges of "
+                   "a pipeline; record with --trace=cuda,nvtx"};
+    }
+    if (progress) progress(profiles->front().bytes);
+    read.push_back(*std::move(profiles));
+  }
+  if (const Result<void> known = number_ranks(&read, &report); !known.ok()) return known.error();
+  std::vector<RankRecording> recordings;
+  for (std::vector<RawProfile>& profiles : read) {
+    for (RawProfile& profile : profiles) {
+      recordings.push_back(record_rank(std::move(profile), options.microbatches, &report.dropped));
+    }
   }
   return assemble_profiles(std::move(recordings), options.layout, std::move(report));
 }

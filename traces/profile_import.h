@@ -29,4 +29,11 @@ struct ProfileImportOptions {
 Result<ProfileImport> import_kineto(const std::string& path, const ProfileImportOptions& options,
                                     const ReadProgress& progress = {});
 
+/// Nsight Systems reports, exported to SQLite: one with a process per rank, or
+/// one per rank, or one per node with as many processes each. Ranks count the
+/// processes of a file by GPU, and files by their names. The error names the
+/// file.
+Result<ProfileImport> import_nsys(const std::string& path, const ProfileImportOptions& options,
+                                  const ReadProgress& progress = {});
+
 }  // namespace rrfp

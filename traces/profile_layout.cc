@@ -143,12 +143,16 @@ class LayoutBuilder {
     spec_.ranks = static_cast<int>(dense.size());
   }
 
-  /// Where all that is known lies as stage modulo ranks, so does the rest.
+  /// Where all that is known lies as stage modulo ranks, so does the rest,
+  /// unless a file of that rank is there and says nothing of it.
   Result<void> place_missing(int stages, const std::set<int>& missing) {
     const bool looped = std::all_of(
         rank_of_stage_.begin(), rank_of_stage_.end(),
         [&](const auto& placed) { return placed.first % spec_.ranks == placed.second; });
-    if (!looped || stages < spec_.ranks) {
+    const bool elsewhere = std::none_of(missing.begin(), missing.end(), [&](int stage) {
+      return ranks_.contains(stage % spec_.ranks);
+    });
+    if (!looped || !elsewhere || stages < spec_.ranks) {
       return Error{"no file holds a task of stage " + listed(missing) + "; files of ranks " +
                    listed(ranks_) + " were read (" + recordings_[0].file + ", ...): bring all"};
     }

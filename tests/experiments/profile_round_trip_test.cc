@@ -1,0 +1,228 @@
+// Goal: what `rrfp export --to kineto` makes of a simulated job, `rrfp import`
+// makes into the trace of that job again: ranks, microbatches, tasks, messages
+// and spans to the nanosecond; with skewed clocks, within the stated error.
+#include <algorithm>
+#include <map>
+
+#include "experiments/native_export.h"
+#include "tests/experiments/run_for_tests.h"
+#include "traces/json_reader.h"
+#include "traces/profile_import.h"
+#include "traces/scenario_file.h"
+
+namespace rrfp {
+namespace {
+
+struct Job {
+  std::string name;
+  std::string pipeline;   ///< members of "pipeline"
+  std::string durations;  ///< members of "durations"
+  std::string hint;
+};
+
+std::string scenario_of(const Job& job, int replicas) {
+  return R"({"schema": "rrfp.scenario/1", "name": "job", "seed": 5, "iterations": 3,
+    "pipeline": {"microbatches": 6, )" +
+         job.pipeline + R"(},
+    "durations": {)" +
+         job.durations + R"(},
+    "data_parallel": {"replicas": )" +
+         std::to_string(replicas) +
+         R"(, "gradient_sync_us": 700, "optimizer_us": 300},
+    "network": {"latency_us": 50},
+    "variability": [{"model": "lognormal", "on": "compute", "cv": 0.3},
+                    {"model": "lognormal", "on": "latency", "cv": 0.5}],
+    "policies": [{"name": "p", "hint": ")" +
+         job.hint + R"(", "fixed": true}]})";
+}
+
+/// What the job did. Receives are posted a transfer early and names of spans
+/// are those of a profile, as export says.
+std::vector<TraceRecord> truth_of(const ScenarioResolver& resolver, int iteration) {
+  const Result<std::vector<TraceRecord>> records = native_records(resolver, 0, iteration);
+  EXPECT_TRUE(records.ok());
+  std::vector<TraceRecord> truth = *records;
+  std::int64_t first_ns = std::int64_t{1} << 60;
+  for (TraceRecord& record : truth) {
+    if (const auto* task = std::get_if<TraceTask>(&record)) {
+      first_ns = std::min(first_ns, task->start_ns);
+    }
+    if (auto* span = std::get_if<TraceSpan>(&record)) {
+      span->group.clear();
+      if (span->name == "gradient-sync") span->name = "nccl:_reduce_scatter_base";
+    }
+  }
+  EXPECT_EQ(first_ns, 0);
+  return truth;
+}
+
+/// As text, without what a profile does not record.
+std::vector<std::string> texts(const std::vector<TraceRecord>& records) {
+  std::vector<std::string> all;
+  const auto number = [](std::int64_t value) { return std::to_string(value) + " "; };
+  for (const TraceRecord& record : records) {
+    if (const auto* task = std::get_if<TraceTask>(&record)) {
+      all.push_back(to_string(task->task) + " " + number(task->iteration) + number(task->replica) +
+                    number(task->rank) + number(task->start_ns) + number(task->end_ns));
+    } else if (const auto* message = std::get_if<TraceMessage>(&record)) {
+      const std::int64_t match_ns = std::max(message->send.post_ns, message->receive.post_ns);
+      all.push_back(
+          std::string(1, letter(message->kind)) + " message " + number(message->iteration) +
+          number(message->replica) + number(message->from_stage) + number(message->to_stage) +
+          number(message->microbatch) + number(match_ns) + number(message->receive.done_ns));
+    } else if (const auto* span = std::get_if<TraceSpan>(&record)) {
+      all.push_back(span->name + " " + number(span->iteration) + number(span->replica) +
+                    number(span->rank) + number(span->start_ns) + number(span->end_ns));
+    }
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+Result<ScenarioResolver> resolver_of(const std::string& text) {
+  const Result<JsonDocument> document = parse_json(text, "scenario");
+  if (!document.ok()) return document.error();
+  Result<Scenario> scenario = read_scenario(*document);
+  if (!scenario.ok()) return scenario.error();
+  return ScenarioResolver::create(*std::move(scenario));
+}
+
+const Job kJobs[] = {
+    {"1f1b", R"("ranks": 4)", R"("forward_us": 900, "backward_us": 1800)", "1f1b"},
+    {"zero-bubble", R"("ranks": 4, "split_backward": true)",
+     R"("forward_us": 900, "input_gradient_us": 1000, "weight_gradient_us": 800)", "zb-h2"},
+    {"interleaved", R"("ranks": 2, "shape": "looped", "chunks": 3)",
+     R"("forward_us": 300, "backward_us": 600)", "interleaved-1f1b"},
+    {"v-shaped", R"("ranks": 3, "shape": "v", "split_backward": true)",
+     R"("forward_us": 300, "input_gradient_us": 310, "weight_gradient_us": 290)", "zb-v"},
+};
+
+class ProfileRoundTrip : public ::testing::TestWithParam<Job> {};
+
+TEST_P(ProfileRoundTrip, GivesTheTruthBack) {
+  for (const int replicas : {1, 2}) {
+    const Result<ScenarioResolver> resolver = resolver_of(scenario_of(GetParam(), replicas));
+    ASSERT_TRUE(resolver.ok()) << resolver.error().message;
+    std::vector<TraceRecord> truth;
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      for (TraceRecord& record : truth_of(*resolver, iteration)) truth.push_back(record);
+    }
+    KinetoWriterOptions written;
+    written.gzip = replicas == 2;
+    written.base_shift_ns = 3'600'000'000'000;
+    written.cpu_operators = 3;
+    const std::string folder = test_folder();
+    ASSERT_TRUE(export_kineto(*resolver, 0, folder, written).ok());
+    ProfileImportOptions options;
+    options.layout.replicas = replicas;
+    const Result<ProfileImport> imported = import_kineto(folder, options);
+    ASSERT_TRUE(imported.ok()) << imported.error().message;
+    EXPECT_EQ(texts(imported->records), texts(truth));
+    EXPECT_EQ(imported->report.dropped.total(), 0);
+    EXPECT_TRUE(imported->report.notes.empty());
+    EXPECT_FALSE(imported->report.clocks_moved);
+    EXPECT_EQ(imported->header.replicas, replicas);
+    const Program& program = imported->header.program;
+    ASSERT_EQ(program.stages(), resolver->program().stages());
+    EXPECT_EQ(program.ranks(), resolver->program().ranks());
+    EXPECT_EQ(program.microbatches(), 6);
+    EXPECT_EQ(program.split_backward(), resolver->program().split_backward());
+    for (int stage = 0; stage < program.stages(); ++stage) {
+      EXPECT_EQ(program.rank_of(stage), resolver->program().rank_of(stage));
+    }
+  }
+}
+
+TEST_P(ProfileRoundTrip, SkewedClocksComeTogetherWithinTheStatedError) {
+  const Result<ScenarioResolver> resolver = resolver_of(scenario_of(GetParam(), 1));
+  ASSERT_TRUE(resolver.ok()) << resolver.error().message;
+  KinetoWriterOptions written;
+  written.clock_skew_ns = 50'000'000;
+  const std::string folder = test_folder();
+  ASSERT_TRUE(export_kineto(*resolver, 0, folder, written).ok());
+  const Result<ProfileImport> imported = import_kineto(folder, {});
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  EXPECT_TRUE(imported->report.clocks_moved);
+  std::int64_t worst_ns = 0;
+  for (const ProcessClock& clock : imported->header.clocks) {
+    worst_ns = std::max(worst_ns, clock.error_ns);
+  }
+  EXPECT_GT(worst_ns, 0);
+  EXPECT_LT(worst_ns, 1'000'000);  // 50 ms of skew come down to this
+  std::map<std::pair<int, Task>, std::int64_t> truth;
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    for (const TraceRecord& record : truth_of(*resolver, iteration)) {
+      const auto* task = std::get_if<TraceTask>(&record);
+      if (task != nullptr) truth[{iteration, task->task}] = task->start_ns;
+    }
+  }
+  std::size_t tasks = 0;
+  for (const TraceRecord& record : imported->records) {
+    const auto* task = std::get_if<TraceTask>(&record);
+    if (task == nullptr) continue;
+    ++tasks;
+    // The origin of an iteration is itself known to within the error.
+    EXPECT_LE(std::abs(task->start_ns - truth.at({task->iteration, task->task})), 2 * worst_ns)
+        << to_string(task->task);
+  }
+  EXPECT_EQ(tasks, truth.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProfileRoundTrip, ::testing::ValuesIn(kJobs), [](const auto& job) {
+  std::string name = job.param.name;
+  std::erase(name, '-');
+  return name;
+});
+
+TEST(ProfileCommands, MegatronNamesPairBySequence) {
+  const std::string folder = test_folder();
+  const std::string scenario = write_test_file(folder + "/job.json", scenario_of(kJobs[0], 1));
+  const Ran exported = run_rrfp({"export", "--to", "kineto", "--names", "megatron", "--gzip",
+                                 scenario, folder + "/profiles"});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_TRUE(std::filesystem::exists(folder + "/profiles/rank3.json.gz"));
+  const std::string trace = folder + "/job.jsonl";
+  const Ran imported = run_rrfp({"import", "--from", "kineto", folder + "/profiles", trace});
+  ASSERT_EQ(imported.status, 0) << imported.err;
+  for (const char* part :
+       {"4 ranks, 4 stages, 6 microbatches", "3 iterations, 108 messages",
+        "no annotation names a stage", "4 ranks: no microbatch in the names", "right to within"}) {
+    EXPECT_NE(imported.out.find(part), std::string::npos) << imported.out << part;
+  }
+  EXPECT_EQ(imported.out.find("dropped"), std::string::npos) << imported.out;
+  const Ran native = run_rrfp({"export", scenario, folder + "/truth.jsonl"});
+  ASSERT_EQ(native.status, 0) << native.err;
+  const auto lengths = [](const std::string& info) {
+    const std::size_t first = info.find("\nB  ");
+    std::string table = info.substr(first, info.find("F transfer") - first);
+    const auto last = std::unique(table.begin(), table.end(),
+                                  [](char a, char b) { return a == ' ' && b == ' '; });
+    table.erase(last, table.end());  // columns are as wide as other rows need
+    return table;
+  };
+  EXPECT_EQ(lengths(run_rrfp({"info", trace}).out),
+            lengths(run_rrfp({"info", folder + "/truth.jsonl"}).out));
+}
+
+TEST(ProfileCommands, WrongExportsSayWhatIsAllowed) {
+  const std::string folder = test_folder();
+  const std::string split = write_test_file(folder + "/split.json", scenario_of(kJobs[1], 1));
+  struct Wrong {
+    std::vector<std::string> arguments;
+    std::string message;
+  };
+  const std::string out = folder + "/out";
+  for (const Wrong& wrong :
+       {Wrong{{"export", "--gzip", split, out}, "--gzip needs --to kineto"},
+        Wrong{{"export", "--to", "kineto", "--names", "megatron", split, out},
+              "Megatron's names tell neither"},
+        Wrong{{"export", "--to", "kineto", split, split}, "split.json: cannot be made"}}) {
+    const Ran ran = run_rrfp(wrong.arguments);
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    EXPECT_NE(ran.err.find(wrong.message), std::string::npos) << ran.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+}  // namespace
+}  // namespace rrfp
