@@ -142,6 +142,32 @@ TEST(VarianceComponents, TakesNoMicrobatchForAReplica) {
   EXPECT_LE(found, 12);
 }
 
+// Three devices that each differ by 15 % move the mean of their replica by 9 %.
+TEST(VarianceComponents, TakesNoDeviceForItsReplica) {
+  Planted planted;
+  planted.gpu_iteration = 0.15;
+  const VarianceComponents components = decomposed(plant(planted));
+  EXPECT_NEAR(deviation(components, Effect::kGpuIteration), 0.15, 0.015);
+  EXPECT_LT(deviation(components, Effect::kReplicaIteration), 0.05);
+}
+
+// A common factor is what columns share: unlike a principal component it does
+// not grow with what each column has alone.
+TEST(VarianceComponents, TakesNoResidualForALoad) {
+  Planted planted;
+  planted.forward_load = {0.1, 0.1, 0.1};
+  planted.backward_load = {0.1, 0.1, 0.1};
+  planted.residual = 0.2;
+  planted.iterations = 100;
+  planted.replicas = 16;
+  const VarianceComponents components = decomposed(plant(planted));
+  ASSERT_TRUE(components.microbatches_differ());
+  for (std::size_t column = 0; column < components.load.size(); ++column) {
+    EXPECT_NEAR(components.load[column], 0.1, 0.015) << column;
+    EXPECT_NEAR(std::sqrt(components.residual_variance[column]), 0.2, 0.015) << column;
+  }
+}
+
 TEST(VarianceComponents, TakesNoResidualForAMicrobatch) {
   int found = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
