@@ -90,7 +90,9 @@ class Decomposition {
         std::lower_bound(out_.ranks.begin(), out_.ranks.end(), table_.columns[column].rank);
     return static_cast<std::size_t>(at - out_.ranks.begin());
   }
-  EffectEstimate& effect(Effect which) { return out_.effects[static_cast<std::size_t>(which)]; }
+  EffectEstimate& effect(VarianceSource which) {
+    return out_.effects[static_cast<std::size_t>(which)];
+  }
 
   void take_relative() {
     for (std::size_t column = 0; column < columns_; ++column) {
@@ -150,8 +152,8 @@ class Decomposition {
   void estimate_gpus(const std::vector<std::vector<double>>& by_rank,
                      const std::vector<double>& all) {
     const double others = static_cast<double>(by_rank.size()) - 1;
-    EffectEstimate& always = effect(Effect::kGpu);
-    EffectEstimate& changing = effect(Effect::kGpuIteration);
+    EffectEstimate& always = effect(VarianceSource::kGpu);
+    EffectEstimate& changing = effect(VarianceSource::kGpuIteration);
     double always_sum = 0;
     double changing_sum = 0;
     double within_sum = 0;
@@ -191,17 +193,17 @@ class Decomposition {
     double both_sum = 0;
     const double m = microbatches_;
     for (const double mean : by_iteration) {
-      effect(Effect::kIteration).deviations.push_back(mean - 1);
+      effect(VarianceSource::kIteration).deviations.push_back(mean - 1);
       iteration_sum += square(mean - 1) * replicas_ * m;
     }
     for (const double mean : by_replica) {
-      effect(Effect::kReplica).deviations.push_back(mean - 1);
+      effect(VarianceSource::kReplica).deviations.push_back(mean - 1);
       replica_sum += square(mean - 1) * iterations_ * m;
     }
     for (std::size_t cell = 0; cell < cells(); ++cell) {
       const double deviation = by_cell[cell] - by_iteration[cell / by_replica.size()] -
                                by_replica[cell % by_replica.size()] + 1;
-      effect(Effect::kReplicaIteration).deviations.push_back(deviation);
+      effect(VarianceSource::kReplicaIteration).deviations.push_back(deviation);
       both_sum += square(deviation) * m;
     }
     const double ranks = static_cast<double>(out_.ranks.size());
@@ -210,19 +212,19 @@ class Decomposition {
         MeanSquare::of(within(all, by_cell), static_cast<double>(cells()) * (microbatches_ - 1));
     const auto both = MeanSquare::of(both_sum, freedom * (replicas_ - 1));
     // What devices do by themselves moves the mean of their replica as well.
-    estimate(effect(Effect::kReplicaIteration), both, inner, m,
-             effect(Effect::kGpuIteration).variance / ranks);
-    estimate(effect(Effect::kReplica), MeanSquare::of(replica_sum, replicas_ - 1.0), both,
-             iterations_ * m, effect(Effect::kGpu).variance / ranks);
-    estimate(effect(Effect::kIteration), MeanSquare::of(iteration_sum, freedom),
+    estimate(effect(VarianceSource::kReplicaIteration), both, inner, m,
+             effect(VarianceSource::kGpuIteration).variance / ranks);
+    estimate(effect(VarianceSource::kReplica), MeanSquare::of(replica_sum, replicas_ - 1.0), both,
+             iterations_ * m, effect(VarianceSource::kGpu).variance / ranks);
+    estimate(effect(VarianceSource::kIteration), MeanSquare::of(iteration_sum, freedom),
              replicas_ > 1 ? both : inner, replicas_ * m);
   }
 
   /// Takes the best guess of each effect out of the relative durations.
   void remove_effects() {
-    std::array<std::vector<double>, kEffects> best;
+    std::array<std::vector<double>, kVarianceSources> best;
     for (std::size_t i = 0; i < best.size(); ++i) best[i] = out_.effects[i].best();
-    const auto of = [&best](Effect which) -> const std::vector<double>& {
+    const auto of = [&best](VarianceSource which) -> const std::vector<double>& {
       return best[static_cast<std::size_t>(which)];
     };
     for (std::size_t column = 0; column < columns_; ++column) {
@@ -232,10 +234,11 @@ class Decomposition {
         const std::size_t cell = cell_of(row);
         const std::size_t replica = cell % static_cast<std::size_t>(replicas_);
         const double factor =
-            (1 + of(Effect::kIteration)[cell / static_cast<std::size_t>(replicas_)]) *
-            (1 + of(Effect::kReplica)[replica]) * (1 + of(Effect::kReplicaIteration)[cell]) *
-            (1 + of(Effect::kGpu)[rank * static_cast<std::size_t>(replicas_) + replica]) *
-            (1 + of(Effect::kGpuIteration)[rank * cells() + cell]);
+            (1 + of(VarianceSource::kIteration)[cell / static_cast<std::size_t>(replicas_)]) *
+            (1 + of(VarianceSource::kReplica)[replica]) *
+            (1 + of(VarianceSource::kReplicaIteration)[cell]) *
+            (1 + of(VarianceSource::kGpu)[rank * static_cast<std::size_t>(replicas_) + replica]) *
+            (1 + of(VarianceSource::kGpuIteration)[rank * cells() + cell]);
         y_[column][row] /= std::max(factor, kLeastFactor);
         sum += y_[column][row];
       }

@@ -38,15 +38,15 @@ namespace rrfp {
 
 inline constexpr double kSignificance = 0.05;
 
-enum class Effect : std::uint8_t {
+enum class VarianceSource : std::uint8_t {
   kIteration,         ///< all durations of an iteration
   kReplica,           ///< of a replica, throughout
   kReplicaIteration,  ///< of a replica in an iteration
   kGpu,               ///< of a rank of a replica, throughout
   kGpuIteration,      ///< of a rank of a replica in an iteration
 };
-inline constexpr int kEffects = 5;
-inline constexpr std::array<std::string_view, kEffects> kEffectNames = {
+inline constexpr int kVarianceSources = 5;
+inline constexpr std::array<std::string_view, kVarianceSources> kVarianceSourceNames = {
     "iteration", "replica", "replica in iteration", "gpu", "gpu in iteration"};
 
 struct EffectEstimate {
@@ -69,7 +69,7 @@ struct EffectEstimate {
 
 struct VarianceComponents {
   std::vector<int> ranks;  ///< that have tasks: [rank] in deviations is an index into these
-  std::array<EffectEstimate, kEffects> effects;
+  std::array<EffectEstimate, kVarianceSources> effects;
 
   // By column.
   std::vector<double> mean_ns;
@@ -84,7 +84,7 @@ struct VarianceComponents {
   /// where a stage has no backward.
   std::vector<double> residual_correlation;
 
-  const EffectEstimate& effect(Effect which) const {
+  const EffectEstimate& effect(VarianceSource which) const {
     return effects[static_cast<std::size_t>(which)];
   }
   bool microbatches_differ() const { return !scores.empty(); }

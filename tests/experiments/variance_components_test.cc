@@ -85,7 +85,7 @@ VarianceComponents decomposed(const DurationTable& table) {
   return *std::move(components);
 }
 
-double deviation(const VarianceComponents& components, Effect effect) {
+double deviation(const VarianceComponents& components, VarianceSource effect) {
   return std::sqrt(components.effect(effect).variance);
 }
 
@@ -105,11 +105,11 @@ TEST(VarianceComponents, GivesPlantedComponentsBack) {
   const VarianceComponents components = decomposed(plant(planted));
   // Within three or four standard errors of a standard deviation, which is
   // about 1 / sqrt(2 n) of it for n of them.
-  EXPECT_NEAR(deviation(components, Effect::kIteration), 0.03, 0.011);
-  EXPECT_NEAR(deviation(components, Effect::kReplica), 0.05, 0.026);
-  EXPECT_NEAR(deviation(components, Effect::kReplicaIteration), 0.04, 0.012);
-  EXPECT_NEAR(deviation(components, Effect::kGpu), 0.06, 0.022);
-  EXPECT_NEAR(deviation(components, Effect::kGpuIteration), 0.05, 0.003);
+  EXPECT_NEAR(deviation(components, VarianceSource::kIteration), 0.03, 0.011);
+  EXPECT_NEAR(deviation(components, VarianceSource::kReplica), 0.05, 0.026);
+  EXPECT_NEAR(deviation(components, VarianceSource::kReplicaIteration), 0.04, 0.012);
+  EXPECT_NEAR(deviation(components, VarianceSource::kGpu), 0.06, 0.022);
+  EXPECT_NEAR(deviation(components, VarianceSource::kGpuIteration), 0.05, 0.003);
   ASSERT_TRUE(components.microbatches_differ());
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_NEAR(components.load[2 * rank], planted.forward_load[rank], 0.02) << rank;
@@ -147,8 +147,8 @@ TEST(VarianceComponents, TakesNoDeviceForItsReplica) {
   Planted planted;
   planted.gpu_iteration = 0.15;
   const VarianceComponents components = decomposed(plant(planted));
-  EXPECT_NEAR(deviation(components, Effect::kGpuIteration), 0.15, 0.015);
-  EXPECT_LT(deviation(components, Effect::kReplicaIteration), 0.05);
+  EXPECT_NEAR(deviation(components, VarianceSource::kGpuIteration), 0.15, 0.015);
+  EXPECT_LT(deviation(components, VarianceSource::kReplicaIteration), 0.05);
 }
 
 // A common factor is what columns share: unlike a principal component it does
@@ -231,9 +231,9 @@ TEST(VarianceComponents, OneReplicaAndOneRankAreEnough) {
   planted.forward_load = {0.2};
   planted.backward_load = {0.2};
   const VarianceComponents components = decomposed(plant(planted));
-  EXPECT_NEAR(deviation(components, Effect::kIteration), 0.12, 0.04);
-  for (const Effect which :
-       {Effect::kReplica, Effect::kReplicaIteration, Effect::kGpu, Effect::kGpuIteration}) {
+  EXPECT_NEAR(deviation(components, VarianceSource::kIteration), 0.12, 0.04);
+  for (const VarianceSource which : {VarianceSource::kReplica, VarianceSource::kReplicaIteration,
+                                     VarianceSource::kGpu, VarianceSource::kGpuIteration}) {
     EXPECT_FALSE(components.effect(which).estimable);
     EXPECT_FALSE(components.effect(which).significant());
   }
