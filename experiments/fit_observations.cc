@@ -1,9 +1,11 @@
 #include "experiments/fit_observations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "experiments/recorded_order.h"
+#include "experiments/sample.h"
 #include "sim/replay_case.h"
 #include "sim/replay_step.h"
 
@@ -46,16 +48,20 @@ class FrameSums {
       optimizer_ns = std::max(optimizer_ns, tail_ns(*own, header.replicas, rank));
     }
     optimizer_ns_ += optimizer_ns;
+    std::int64_t longest_ns = 0;
     for (int stage = 0; stage < program_.stages(); ++stage) {
       const std::int64_t tail = tail_ns(*frame, header.replicas, program_.rank_of(stage));
       sync_ns_[static_cast<std::size_t>(stage)] += std::max<std::int64_t>(0, tail - optimizer_ns);
+      longest_ns = std::max(longest_ns, tail);
     }
+    around_ns_.push_back(static_cast<double>(frame->head_ns() + longest_ns));
     return {};
   }
 
   void store(FitObservations* observed) const {
     observed->head_ns = mean_of_sum(head_ns_, steps_);
     observed->optimizer_ns = mean_of_sum(optimizer_ns_, steps_);
+    observed->around_sd_ns = std::llround(standard_deviation(around_ns_));
     for (const std::int64_t sum : sync_ns_) {
       observed->gradient_sync_ns.push_back(mean_of_sum(sum, steps_));
     }
@@ -79,6 +85,7 @@ class FrameSums {
   std::int64_t head_ns_ = 0;
   std::int64_t optimizer_ns_ = 0;
   std::vector<std::int64_t> sync_ns_;
+  std::vector<double> around_ns_;
 };
 
 class Observer {

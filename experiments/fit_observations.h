@@ -43,6 +43,7 @@ struct FitObservations {
   std::int64_t head_ns = 0;                    ///< before the first task
   std::vector<std::int64_t> gradient_sync_ns;  ///< by stage: what collectives add at the end
   std::int64_t optimizer_ns = 0;               ///< what ranks add at the end by themselves
+  std::int64_t around_sd_ns = 0;               ///< standard deviation of all three together
 
   DroppedRecords dropped;  ///< iterations that lack a task or hold it twice
 };

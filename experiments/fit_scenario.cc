@@ -1,0 +1,317 @@
+#include "experiments/fit_scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "experiments/display_units.h"
+#include "experiments/recorded_order.h"
+#include "experiments/sample.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr int kIterations = 200;
+/// Factors stay above this.
+constexpr double kLeastFactor = 0.01;
+/// From this constant difference on, a device has an entry of its own.
+constexpr double kLeastDifference = 0.005;
+/// With fewer messages a link shares the quantiles of all.
+constexpr std::size_t kMessagesOfLink = 20;
+/// From this correlation on, F and B of a stage share the draw of their
+/// residual.
+constexpr double kShared = 0.5;
+
+double rounded(double value) { return std::round(value * 1e6) / 1e6; }
+
+class ScenarioBuilder {
+ public:
+  ScenarioBuilder(const FitObservations& observed, const VarianceComponents& components)
+      : observed_(observed), components_(components), table_(observed.durations) {}
+
+  FittedScenario build(const std::string& name) && {
+    Scenario& scenario = fitted_.scenario;
+    scenario.name = name;
+    scenario.seed = 1;
+    scenario.iterations = kIterations;
+    scenario.pipeline = observed_.program.spec();
+    add_durations();
+    add_lengths();
+    add_residuals();
+    add_drawn(VarianceSource::kGpuIteration, DrawScope::kGpu);
+    add_drawn(VarianceSource::kReplicaIteration, DrawScope::kReplica);
+    add_drawn(VarianceSource::kIteration, DrawScope::kIteration);
+    add_always(VarianceSource::kReplica, DrawScope::kReplica);
+    add_always(VarianceSource::kGpu, DrawScope::kGpu);
+    add_network();
+    add_surroundings();
+    add_policies();
+    tell_unknown();
+    return std::move(fitted_);
+  }
+
+ private:
+  void say(std::string sentence) { fitted_.unknown.push_back(std::move(sentence)); }
+  std::vector<VariabilityModel>& models() { return fitted_.scenario.variability; }
+
+  void add_durations() {
+    Scenario& scenario = fitted_.scenario;
+    for (StageTable* table : {&scenario.forward_ns, &scenario.backward_ns, &scenario.weight_ns}) {
+      table->shape = StageTable::Shape::kPerStage;
+      table->values.assign(scenario.pipeline.stages.size(), 0);
+    }
+    for (std::size_t column = 0; column < table_.columns.size(); ++column) {
+      const Kind kind = table_.columns[column].kind;
+      StageTable& table = kind == Kind::kForward          ? scenario.forward_ns
+                          : kind == Kind::kWeightGradient ? scenario.weight_ns
+                                                          : scenario.backward_ns;
+      table.values[static_cast<std::size_t>(table_.columns[column].stage)] =
+          std::llround(components_.mean_ns[column]);
+    }
+    if (!scenario.pipeline.split_backward) scenario.weight_ns = StageTable();
+  }
+
+  /// A factor 1 + load z is a constant plus a multiple of the length 1 + most
+  /// z, with nothing below 0 where `most` is the largest load.
+  void add_lengths() {
+    if (!components_.microbatches_differ()) return;
+    const double most = *std::max_element(components_.load.begin(), components_.load.end());
+    if (most <= 0) return;
+    MicrobatchLengths lengths;
+    lengths.length = quantile_distribution(components_.scores, 1, most, kLeastFactor);
+    for (std::size_t column = 0; column < table_.columns.size(); ++column) {
+      const double share = rounded(components_.load[column] / most);
+      lengths.costs.push_back({{table_.columns[column].kind},
+                               {table_.columns[column].stage},
+                               rounded(1 - share),
+                               share,
+                               0});
+    }
+    models().emplace_back(std::move(lengths));
+  }
+
+  void add_residuals() {
+    for (std::size_t first = 0; first < table_.columns.size();) {
+      const int stage = table_.columns[first].stage;
+      std::size_t last = first;
+      while (last < table_.columns.size() && table_.columns[last].stage == stage) ++last;
+      const bool shared =
+          components_.residual_correlation[static_cast<std::size_t>(stage)] >= kShared;
+      DrawModel together;
+      together.selection.stages = {stage};
+      for (std::size_t column = first; column < last; ++column) {
+        const double variance = components_.residual_variance[column];
+        if (variance <= 0) continue;
+        const Kind kind = table_.columns[column].kind;
+        Distribution factor = factor_of(components_.residuals[column], std::sqrt(variance));
+        if (shared) {
+          together.by_kind[static_cast<std::size_t>(kind)] = std::move(factor);
+          continue;
+        }
+        DrawModel alone;
+        alone.selection.stages = {stage};
+        alone.selection.kinds = {kind};
+        alone.distribution = std::move(factor);
+        models().emplace_back(std::move(alone));
+      }
+      if (together.has_kinds()) models().emplace_back(std::move(together));
+      first = last;
+    }
+  }
+
+  static Distribution factor_of(const std::vector<double>& deviations, double deviation) {
+    return quantile_distribution(deviations, 1, deviation, kLeastFactor);
+  }
+
+  void add_drawn(VarianceSource effect, DrawScope scope) {
+    const EffectEstimate& estimate = components_.effect(effect);
+    if (!estimate.significant()) return;
+    DrawModel model;
+    model.scope = scope;
+    model.distribution = factor_of(estimate.to_draw_from(), std::sqrt(estimate.variance));
+    models().emplace_back(std::move(model));
+  }
+
+  /// What is always so of a replica or a device is this job's own: each of
+  /// those that differ by much keeps its factor. What little the others differ
+  /// by is drawn, once for the job.
+  void add_always(VarianceSource source, DrawScope scope) {
+    const EffectEstimate& estimate = components_.effect(source);
+    if (!estimate.significant()) return;
+    const std::vector<double> best = estimate.best();
+    std::vector<double> little = estimate.to_draw_from();
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      if (std::abs(best[i]) < kLeastDifference) continue;
+      little[i] = 0;
+      DrawModel model;
+      model.scope = scope;
+      model.is_static = true;
+      const auto replicas = static_cast<std::size_t>(table_.replicas);
+      model.selection.replicas = {static_cast<int>(i % replicas)};
+      if (scope == DrawScope::kGpu) model.selection.ranks = {components_.ranks[i / replicas]};
+      model.distribution = FixedValue{rounded(1 + best[i])};
+      models().emplace_back(std::move(model));
+    }
+    if (standard_deviation(little) <= 0) return;
+    DrawModel rest;
+    rest.scope = scope;
+    rest.is_static = true;
+    rest.distribution = factor_of(little, standard_deviation(little));
+    models().emplace_back(std::move(rest));
+  }
+
+  void add_network() {
+    std::vector<double> all;
+    std::map<Link, std::vector<double>> by_link;
+    for (std::size_t edge = 0; edge < observed_.transfers_ns.size(); ++edge) {
+      const Edge& of = observed_.program.edge(static_cast<EdgeId>(edge));
+      std::vector<double>& link = by_link[Link{of.from_rank, of.to_rank}];
+      for (const std::int64_t ns : observed_.transfers_ns[edge]) {
+        link.push_back(static_cast<double>(ns));
+        all.push_back(static_cast<double>(ns));
+      }
+    }
+    if (all.empty()) return;
+    std::sort(all.begin(), all.end());
+    const std::int64_t median_ns = std::llround(quantile(all, 0.5));
+    const std::int64_t usual_ns = median_ns > 0 ? median_ns : std::llround(mean(all));
+    fitted_.scenario.network.latency_ns = usual_ns;
+    if (usual_ns == 0) return;
+    DrawModel of_all;
+    for (const auto& [link, transfers_ns] : by_link) {
+      if (transfers_ns.empty()) continue;
+      if (transfers_ns.size() < kMessagesOfLink) {
+        of_all.selection.links.push_back(link);
+        continue;
+      }
+      DrawModel model;
+      model.selection.links = {link};
+      add_latency(std::move(model), transfers_ns, usual_ns);
+    }
+    if (!of_all.selection.links.empty()) add_latency(std::move(of_all), all, usual_ns);
+  }
+
+  void add_latency(DrawModel model, const std::vector<double>& transfers_ns,
+                   std::int64_t usual_ns) {
+    std::vector<double> factors = transfers_ns;
+    for (double& factor : factors) factor /= static_cast<double>(usual_ns);
+    model.target = DrawTarget::kLatency;
+    model.scope = DrawScope::kMessage;
+    model.distribution =
+        quantile_distribution(factors, mean(factors), standard_deviation(factors), 0);
+    models().emplace_back(std::move(model));
+  }
+
+  void add_surroundings() {
+    DataParallel& group = fitted_.scenario.data_parallel;
+    group.replicas = table_.replicas;
+    group.gradient_sync_ns.shape = StageTable::Shape::kPerStage;
+    group.gradient_sync_ns.values = observed_.gradient_sync_ns;
+    group.optimizer_ns = observed_.head_ns + observed_.optimizer_ns;
+    fitted_.scenario.memory.budget.activations = peak_activations_of(observed_.order);
+  }
+
+  void add_policies() {
+    HintSpec recorded;
+    recorded.name = observed_.schedule;
+    if (observed_.schedule.empty()) recorded.order = observed_.order;
+    const std::string recorded_name = observed_.schedule.empty() ? "recorded" : observed_.schedule;
+    HintSpec backward_first;
+    backward_first.name = observed_.program.split_backward() ? "bfw" : "bf";
+    const auto add = [this](std::string name, const HintSpec& hint, int window, bool waits,
+                            Arrangement arrangement) {
+      ScenarioPolicy policy;
+      policy.name = std::move(name);
+      policy.policy.hint = hint;
+      policy.policy.window = window;
+      policy.policy.arrangement = arrangement;
+      if (waits) policy.policy.anticipation = Anticipation{750, 500};
+      fitted_.scenario.policies.push_back(std::move(policy));
+    };
+    const Arrangement given = Arrangement::kGiven;
+    add(recorded_name, recorded, 1, false, given);
+    add(recorded_name + " ready", recorded, kNoWindow, false, given);
+    add(recorded_name + " ready+wait", recorded, kNoWindow, true, given);
+    add(backward_first.name + " ready+wait", backward_first, kNoWindow, true, given);
+    // Where microbatches are alike, their arrangement means nothing.
+    if (!components_.microbatches_differ()) return;
+    const Arrangement hill = Arrangement::kHill;
+    add(recorded_name + " hill", recorded, 1, false, hill);
+    add(recorded_name + " ready+wait hill", recorded, kNoWindow, true, hill);
+    add(backward_first.name + " ready+wait hill", backward_first, kNoWindow, true, hill);
+  }
+
+  void tell_unknown() {
+    say("launch delay is left out, as in a replay: the host is taken to be in "
+        "time");
+    say("bytes are not in a trace: memory counts activations, a budget is what "
+        "the recorded order "
+        "holds; set /memory and the sizes of /network to compare in bytes or "
+        "to change them");
+    if (observed_.around_sd_ns > 0) {
+      const DisplayUnit unit = time_unit(observed_.around_sd_ns);
+      say("what stands around the pipeline (collectives, optimizer) has its "
+          "mean in every "
+          "iteration; in the trace it varied by " +
+          in_unit(observed_.around_sd_ns, unit) + " " + std::string(unit.name) +
+          " (standard deviation)");
+    }
+    if (!observed_.program.split_backward()) {
+      say(observed_.merged_backwards
+              ? "some backwards were recorded as I and W and some whole: all "
+                "are whole here, so "
+                "zero-bubble schedules cannot be tried"
+              : "backwards were recorded whole: what W is of B is not known, "
+                "so zero-bubble "
+                "schedules cannot be tried");
+    }
+    if (observed_.lanes > 1) {
+      say(std::to_string(observed_.lanes) +
+          " lanes were recorded: the slowest counts, differences between them "
+          "are left out");
+    }
+    if (observed_.lost_transfers > 0) {
+      say(std::to_string(observed_.lost_transfers) +
+          " messages were not recorded: their transfer is taken to be as the "
+          "others', or no time "
+          "where there are none; /network/latency_us sets it");
+    }
+    if (observed_.other_orders > 0) {
+      say(std::to_string(observed_.other_orders) + " of " +
+          std::to_string(table_.iterations * table_.replicas) +
+          " iterations of replicas ran another order than the first: the "
+          "policies have the first");
+    }
+    if (table_.replicas == 1) {
+      say("one replica was recorded: what differs between replicas and devices "
+          "is not known");
+    }
+    if (table_.iterations < 10) {
+      say(std::to_string(table_.iterations) +
+          " iterations are few: what changes from one to the next is hardly "
+          "known; 10 or more "
+          "would tell");
+    }
+    if (table_.rows() < 100) {
+      say(std::to_string(table_.rows()) +
+          " microbatches are few: the tails of the quantiles are those of this "
+          "sample");
+    }
+  }
+
+  const FitObservations& observed_;
+  const VarianceComponents& components_;
+  const DurationTable& table_;
+  FittedScenario fitted_;
+};
+
+}  // namespace
+
+FittedScenario fit_scenario(const std::string& name, const FitObservations& observed,
+                            const VarianceComponents& components) {
+  return ScenarioBuilder(observed, components).build(name);
+}
+
+}  // namespace rrfp

@@ -1,0 +1,230 @@
+// Goal: `rrfp fit` makes a scenario that draws jobs like the recorded one. On a
+// production job step times agree in mean and tail; from a trace with known
+// variability it gives what was planted back; what it writes, a sweep takes;
+// small traces and wrong usage end in sentences that say what to do.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/experiments/run_for_tests.h"
+
+namespace rrfp {
+namespace {
+
+using nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string shared_trace(const std::string& job) {
+  return std::string(RRFP_SHARED_DIR) + "/data/bytedance/trace-" + job + ".csv.gz";
+}
+bool absent(const std::string& path) { return !std::filesystem::exists(path); }
+
+json fitted(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "fit");
+  arguments.emplace_back("--json");
+  const Ran ran = run_rrfp(arguments);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  return ran.status == 0 ? json::parse(ran.out) : json();
+}
+
+/// A trace of a simulated job.
+std::string exported(const std::string& folder, const json& scenario) {
+  const std::string file = write_test_file(folder + "/job.json", scenario.dump());
+  const std::string trace = folder + "/job.trace.jsonl";
+  const Ran ran = run_rrfp({"export", file, trace});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  return trace;
+}
+
+json job(int ranks, int microbatches, int replicas, int iterations) {
+  return {{"schema", "rrfp.scenario/1"},
+          {"seed", 5},
+          {"iterations", iterations},
+          {"pipeline", {{"ranks", ranks}, {"microbatches", microbatches}}},
+          {"durations", {{"forward_ms", 10}, {"backward_ms", 20}}},
+          {"data_parallel", {{"replicas", replicas}, {"gradient_sync_ms", 7}, {"optimizer_ms", 3}}},
+          {"network", {{"latency_ms", 1}}},
+          {"policies", {{{"name", "1f1b"}, {"hint", "1f1b"}, {"fixed", true}}}}};
+}
+
+double ratio(const json& report, const char* of, const char* to, const char* what) {
+  return report["step_time"][of][what].get<double>() / report["step_time"][to][what].get<double>();
+}
+
+TEST(FitCommand, DrawsStepsLikeThoseOfAProductionJob) {
+  const std::string trace = shared_trace("SE");
+  if (absent(trace)) GTEST_SKIP() << "no shared data/bytedance";
+  const json report = fitted({trace});
+  EXPECT_NEAR(ratio(report, "simulated", "measured", "mean_ns"), 1, 0.03);
+  EXPECT_NEAR(ratio(report, "simulated", "measured", "p95_ns"), 1, 0.05);
+  EXPECT_EQ(report["recorded_as"], "1f1b");
+  for (const char* kind : {"F", "B"}) {
+    const json& fit = report["kinds"][kind];
+    EXPECT_LT(fit["ks_distance"].get<double>(), 0.05) << kind;
+    EXPECT_NEAR(fit["drawn"]["sd"].get<double>(), fit["recorded"]["sd"].get<double>(), 0.02);
+    EXPECT_GT(fit["recorded"]["variance_shares"]["microbatch"].get<double>(), 0.9) << kind;
+    EXPECT_NEAR(fit["recorded"]["correlation_across_stages"].get<double>(),
+                fit["drawn"]["correlation_across_stages"].get<double>(), 0.01);
+  }
+  const json& backward = report["kinds"]["B"];
+  EXPECT_NEAR(backward["recorded"]["correlation_with_f"].get<double>(), 0.993, 0.002);
+  EXPECT_NEAR(backward["drawn"]["correlation_with_f"].get<double>(), 0.993, 0.01);
+}
+
+// The stage with the most work is the last, and iterations differ as a whole.
+TEST(FitCommand, FindsTheIterationsOfTheOtherJob) {
+  const std::string trace = shared_trace("ST");
+  if (absent(trace)) GTEST_SKIP() << "no shared data/bytedance";
+  const json report = fitted({trace});
+  EXPECT_NEAR(ratio(report, "simulated", "replayed", "mean_ns"), 1, 0.02);
+  EXPECT_NEAR(ratio(report, "simulated", "replayed", "p95_ns"), 1, 0.05);
+  EXPECT_NEAR(report["effects"]["iteration"]["sd"].get<double>(), 0.021, 0.003);
+  const json& forward = report["scenario"]["durations"]["forward_ns"];
+  EXPECT_NEAR(forward[3].get<double>() / forward[1].get<double>(), 2.08, 0.02);
+}
+
+// Two lognormal models: what a microbatch has in common and what is left.
+TEST(FitCommand, GivesPlantedVariabilityBack) {
+  json scenario = job(4, 8, 6, 30);
+  scenario["variability"] = {
+      {{"model", "lognormal"}, {"on", "compute"}, {"scope", "microbatch"}, {"cv", 0.3}},
+      {{"model", "lognormal"}, {"on", "compute"}, {"cv", 0.1}},
+      {{"model", "lognormal"}, {"on", "latency"}, {"cv", 0.5}}};
+  const json report = fitted({exported(test_folder(), scenario)});
+  for (const char* kind : {"F", "B"}) {
+    const json& fit = report["kinds"][kind];
+    // (1 + 0.3^2) (1 + 0.1^2) - 1 in all, 0.3^2 of it the microbatches'.
+    EXPECT_NEAR(fit["recorded"]["sd"].get<double>(), std::sqrt(1.09 * 1.01 - 1), 0.02) << kind;
+    const double whole = 0.09 + 0.01 * 1.09;
+    for (const char* which : {"recorded", "drawn"}) {
+      const json& shares = fit[which]["variance_shares"];
+      EXPECT_NEAR(shares["microbatch"].get<double>(), 0.09 / whole, 0.03) << kind << which;
+      EXPECT_NEAR(shares["residual"].get<double>(), 0.01 * 1.09 / whole, 0.03) << kind << which;
+      EXPECT_NEAR(fit[which]["correlation_across_stages"].get<double>(), 0.09 / whole, 0.03);
+    }
+    EXPECT_LT(fit["ks_distance"].get<double>(), 0.06) << kind;
+  }
+  EXPECT_NEAR(ratio(report, "simulated", "measured", "mean_ns"), 1, 0.02);
+  EXPECT_NEAR(ratio(report, "simulated", "measured", "p95_ns"), 1, 0.04);
+  const json& fit = report["scenario"];
+  EXPECT_NEAR(fit["durations"]["forward_ns"][2].get<double>(), 10e6, 0.3e6);
+  EXPECT_NEAR(fit["network"]["latency_ns"].get<double>(), 1e6 / std::sqrt(1.25), 0.05e6);
+  EXPECT_EQ(fit["data_parallel"]["replicas"], 6);
+  EXPECT_NEAR(fit["data_parallel"]["gradient_sync_ns"][0].get<double>() +
+                  fit["data_parallel"]["optimizer_ns"].get<double>(),
+              10e6, 1e3);
+}
+
+TEST(FitCommand, WritesAScenarioThatASweepTakes) {
+  const std::string folder = test_folder();
+  json scenario = job(4, 8, 1, 5);
+  scenario["variability"] = {
+      {{"model", "lognormal"}, {"on", "compute"}, {"scope", "microbatch"}, {"cv", 0.3}}};
+  const std::string trace = exported(folder, scenario);
+  const std::string out = folder + "/fitted.json";
+  const Ran ran = run_rrfp({"fit", trace, "--out", out, "--iterations", "50"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "5 iterations are few")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "one replica was recorded")) << ran.out;
+  const std::string text = read_test_file(out);
+  EXPECT_TRUE(text.starts_with("// Fitted by `rrfp fit " + trace)) << text;
+  const Ran swept = run_rrfp({"sweep", out, "--iterations", "5", "--threads", "1"});
+  EXPECT_EQ(swept.status, 0) << swept.err;
+  for (const char* policy :
+       {"1f1b ", "1f1b ready", "1f1b ready+wait", "bf ready+wait", "1f1b hill"}) {
+    EXPECT_TRUE(has(swept.out, policy)) << policy;
+  }
+  // The scenario of the report is the one of the file.
+  const json report = fitted({trace, "--iterations", "50"});
+  EXPECT_EQ(report["scenario"], json::parse(text, nullptr, true, true));
+  // A file that somebody may have edited is kept.
+  const Ran again = run_rrfp({"fit", trace, "--out", out});
+  EXPECT_EQ(again.status, 2);
+  EXPECT_TRUE(has(again.err, "exists already")) << again.err;
+}
+
+TEST(FitCommand, SplitBackwardsStaySplit) {
+  json scenario = job(3, 6, 2, 6);
+  scenario["pipeline"]["split_backward"] = true;
+  scenario["durations"] = {
+      {"forward_ms", 10}, {"input_gradient_ms", 11}, {"weight_gradient_ms", 9}};
+  scenario["policies"] = {{{"name", "zb-h1"}, {"hint", "zb-h1"}, {"fixed", true}}};
+  scenario["variability"] = {{{"model", "lognormal"}, {"on", "compute"}, {"cv", 0.1}}};
+  const json report = fitted({exported(test_folder(), scenario), "--iterations", "20"});
+  EXPECT_EQ(report["recorded_as"], "zb-h1");
+  const json& fit = report["scenario"];
+  EXPECT_EQ(fit["pipeline"]["split_backward"], true);
+  EXPECT_NEAR(fit["durations"]["weight_gradient_ns"][1].get<double>(), 9e6, 0.5e6);
+  EXPECT_EQ(report["kinds"].size(), 3U);
+  EXPECT_EQ(fit["policies"][0]["name"], "zb-h1");
+}
+
+// Nothing varies: nothing is drawn, and steps are what they were.
+TEST(FitCommand, AJobThatDoesNotVary) {
+  const json report = fitted({exported(test_folder(), job(4, 8, 1, 3)), "--iterations", "5"});
+  EXPECT_EQ(report["step_time"]["simulated"]["mean_ns"],
+            report["step_time"]["measured"]["mean_ns"]);
+  for (const json& model : report["scenario"]["variability"]) {
+    EXPECT_EQ(model["on"], "latency") << model.dump();
+    EXPECT_EQ(model["value"], 1) << model.dump();
+  }
+}
+
+TEST(FitCommand, SaysWhatIsMissing) {
+  const std::string folder = test_folder();
+  Ran ran = run_rrfp({"fit", exported(folder, job(2, 4, 1, 1))});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(has(ran.err, "a fit needs at least 2, and 10 or more")) << ran.err;
+  ran = run_rrfp({"fit", exported(folder, job(2, 1, 1, 4))});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(has(ran.err, "one microbatch per iteration")) << ran.err;
+  ran = run_rrfp({"fit"});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(has(ran.err, "TRACE")) << ran.err;
+  ran = run_rrfp({"fit", folder + "/none.jsonl"});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(has(ran.err, "none.jsonl")) << ran.err;
+}
+
+TEST(FitCommand, SaysThatMessagesAreMissing) {
+  const std::string folder = test_folder();
+  const std::string trace = exported(folder, job(2, 4, 1, 4));
+  const std::string text = read_test_file(trace);
+  std::string kept;
+  std::size_t messages = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin) + 1;
+    std::string line = text.substr(begin, end - begin);
+    begin = end;
+    if (line.starts_with("[\"message\"")) {
+      ++messages;
+      continue;
+    }
+    if (line.starts_with("[\"end\",")) {
+      const std::size_t count = std::stoul(line.substr(7)) - messages;
+      line = "[\"end\"," + std::to_string(count) + "]\n";
+    }
+    kept += line;
+  }
+  ASSERT_EQ(messages, 32U);
+  const json report = fitted({write_test_file(folder + "/bare.jsonl", kept), "--iterations", "5"});
+  bool said = false;
+  for (const json& sentence : report["unknown"]) {
+    said = said || has(sentence, "32 messages were not recorded");
+  }
+  EXPECT_TRUE(said) << report["unknown"].dump();
+  EXPECT_EQ(report["scenario"]["network"]["latency_ns"], 0);
+}
+
+TEST(FitCommand, HelpHasAnExample) {
+  const Ran ran = run_rrfp({"fit", "--help"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(has(ran.out, "example:\n  rrfp fit experiments/")) << ran.out;
+}
+
+}  // namespace
+}  // namespace rrfp
