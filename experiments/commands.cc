@@ -24,6 +24,7 @@ extern const Command kScheduleCommand;
 extern const Command kInfoCommand;
 extern const Command kImportCommand;
 extern const Command kReplayCommand;
+extern const Command kFitCommand;
 extern const Command kExportCommand;
 extern const Command kInitCommand;
 extern const Command kModelsCommand;
@@ -37,9 +38,10 @@ extern const Command kDevicesCommand;
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand, &kSweepCommand,    &kScheduleCommand,  &kInfoCommand,      &kImportCommand,
-    &kReplayCommand,   &kExportCommand,   &kInitCommand,      &kModelsCommand,    &kRunCommand,
-    &kTrainCommand,    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand, &kDevicesCommand,
+    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand,
+    &kImportCommand,   &kReplayCommand,    &kFitCommand,       &kExportCommand,
+    &kInitCommand,     &kModelsCommand,    &kRunCommand,       &kTrainCommand,
+    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand, &kDevicesCommand,
 };
 
 std::string overview() {
