@@ -99,9 +99,14 @@ class Shapes {
   void share_out(KindShape& shape) const {
     const std::vector<std::size_t> own = columns_of(shape.kind);
     for (const std::size_t column : own) {
-      const double microbatch = components_.load[column] * components_.load[column];
-      const double residual = components_.residual_variance[column] * (1 + microbatch);
-      double whole = microbatch + residual;
+      const auto square_of = [column](const CommonFactor& factor) {
+        return factor.load[column] * factor.load[column];
+      };
+      const auto kind = static_cast<std::size_t>(shape.kind);
+      const double microbatch = square_of(components_.microbatch);
+      const double of_kind = square_of(components_.of_kind[kind]) * (1 + microbatch);
+      const double residual = components_.residual_variance[column] * (1 + microbatch + of_kind);
+      double whole = microbatch + of_kind + residual;
       for (const EffectEstimate& effect : components_.effects) whole += effect.variance;
       if (whole <= 0) continue;
       const double part = 1 / (whole * static_cast<double>(own.size()));
@@ -109,6 +114,7 @@ class Shapes {
         shape.effects[i] += components_.effects[i].variance * part;
       }
       shape.microbatch += microbatch * part;
+      shape.of_kind += of_kind * part;
       shape.residual += residual * part;
     }
   }

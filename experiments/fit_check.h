@@ -32,6 +32,7 @@ struct KindShape {
   // Shares of the variance, mean over stages.
   std::array<double, kVarianceSources> effects{};
   double microbatch = 0;
+  double of_kind = 0;  ///< of microbatches, this kind alone
   double residual = 0;
 };
 

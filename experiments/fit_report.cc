@@ -55,8 +55,10 @@ std::string describe_sources(const FitReport& report) {
   const VarianceComponents& components = report.components;
   row(
       "microbatch", [](const KindShape& shape) { return shape.microbatch; },
-      probability(components.microbatch_p_value),
-      components.microbatches_differ() ? "" : "left out: not told from 0");
+      probability(components.microbatch.p_value),
+      components.microbatch.found() ? "" : "left out: not told from 0");
+  row(
+      "microbatch, one kind", [](const KindShape& shape) { return shape.of_kind; }, "-", "");
   for (std::size_t i = 0; i < kVarianceSources; ++i) {
     const EffectEstimate& effect = components.effects[i];
     const bool always = i == static_cast<std::size_t>(VarianceSource::kReplica) ||
@@ -155,6 +157,7 @@ JsonValue shape_to_json(const KindShape& shape) {
   out.add("correlation_across_stages", decimal(shape.across_stages));
   JsonValue shares{JsonObject()};
   shares.add("microbatch", decimal(shape.microbatch));
+  shares.add("microbatch, one kind", decimal(shape.of_kind));
   for (std::size_t i = 0; i < kVarianceSources; ++i) {
     shares.add(kVarianceSourceNames[i], decimal(shape.effects[i]));
   }
@@ -210,7 +213,7 @@ JsonValue fit_to_json(const FitReport& report) {
   out.add("recorded_as", JsonValue(report.observed.schedule));
   out.add("dropped_iterations", JsonValue(report.observed.dropped.total()));
   out.add("effects", effects_to_json(report.components));
-  out.add("microbatch_p_value", decimal(report.components.microbatch_p_value));
+  out.add("microbatch_p_value", decimal(report.components.microbatch.p_value));
   JsonValue kinds{JsonObject()};
   for (const KindFit& kind : report.check.kinds) {
     JsonValue one{JsonObject()};

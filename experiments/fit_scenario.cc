@@ -38,7 +38,8 @@ class ScenarioBuilder {
     scenario.iterations = kIterations;
     scenario.pipeline = observed_.program.spec();
     add_durations();
-    add_lengths();
+    add_lengths(components_.microbatch);
+    for (const CommonFactor& factor : components_.of_kind) add_lengths(factor);
     add_residuals();
     add_drawn(VarianceSource::kGpuIteration, DrawScope::kGpu);
     add_drawn(VarianceSource::kReplicaIteration, DrawScope::kReplica);
@@ -73,21 +74,19 @@ class ScenarioBuilder {
     if (!scenario.pipeline.split_backward) scenario.weight_ns = StageTable();
   }
 
-  /// A factor 1 + load z is a constant plus a multiple of the length 1 + most
-  /// z, with nothing below 0 where `most` is the largest load.
-  void add_lengths() {
-    if (!components_.microbatches_differ()) return;
-    const double most = *std::max_element(components_.load.begin(), components_.load.end());
+  /// A factor 1 + load z is a constant plus a multiple of the length 1 + most z,
+  /// with nothing below 0 where `most` is the largest load.
+  void add_lengths(const CommonFactor& factor) {
+    if (!factor.found()) return;
+    const double most = *std::max_element(factor.load.begin(), factor.load.end());
     if (most <= 0) return;
     MicrobatchLengths lengths;
-    lengths.length = quantile_distribution(components_.scores, 1, most, kLeastFactor);
+    lengths.length = quantile_distribution(factor.scores, 1, most, kLeastFactor);
     for (std::size_t column = 0; column < table_.columns.size(); ++column) {
-      const double share = rounded(components_.load[column] / most);
-      lengths.costs.push_back({{table_.columns[column].kind},
-                               {table_.columns[column].stage},
-                               rounded(1 - share),
-                               share,
-                               0});
+      const double share = rounded(factor.load[column] / most);
+      if (share <= 0) continue;
+      const DurationColumn& of = table_.columns[column];
+      lengths.costs.push_back({{of.kind}, {of.stage}, rounded(1 - share), share, 0});
     }
     models().emplace_back(std::move(lengths));
   }
@@ -236,7 +235,7 @@ class ScenarioBuilder {
     add(recorded_name + " ready+wait", recorded, kNoWindow, true, given);
     add(backward_first.name + " ready+wait", backward_first, kNoWindow, true, given);
     // Where microbatches are alike, their arrangement means nothing.
-    if (!components_.microbatches_differ()) return;
+    if (!components_.microbatch.found()) return;
     const Arrangement hill = Arrangement::kHill;
     add(recorded_name + " hill", recorded, 1, false, hill);
     add(recorded_name + " ready+wait hill", recorded, kNoWindow, true, hill);

@@ -23,7 +23,8 @@ struct FittedScenario {
 /// Its first policy is the recorded order, fixed, and the baseline.
 ///  - durations: the mean of each kind and stage
 ///  - microbatches: one length each, known beforehand, shared by all stages;
-///    costs are a constant plus a multiple of it, by kind and stage
+///    costs are a constant plus a multiple of it, by kind and stage; another
+///    for what one kind has in common besides
 ///  - residual, replicas, devices and iterations: factors of mean 1 from the
 ///    quantiles of what was observed; devices and replicas that are always
 ///    slower or faster than others, by 0.5 % or more, keep their own factor

@@ -75,7 +75,18 @@ class Decomposition {
     estimate_gpus(by_rank, all);
     estimate_replicas(all);
     remove_effects();
-    estimate_microbatches();
+    take_covariances();
+    std::vector<std::size_t> members(columns_);
+    std::iota(members.begin(), members.end(), std::size_t{0});
+    out_.microbatch = take_factor(members);
+    for (const Kind kind :
+         {Kind::kForward, Kind::kBackward, Kind::kInputGradient, Kind::kWeightGradient}) {
+      members.clear();
+      for (std::size_t column = 0; column < columns_; ++column) {
+        if (table_.columns[column].kind == kind) members.push_back(column);
+      }
+      out_.of_kind.push_back(take_factor(members));
+    }
     take_residuals();
     return std::move(out_);
   }
@@ -263,40 +274,44 @@ class Decomposition {
             freedom;
       }
     }
-    // Do the columns of a microbatch move together more than by chance?
-    double together = 0;
-    double trace = 0;
-    for (std::size_t a = 0; a < columns_; ++a) {
-      trace += covariance(a, a);
-      for (std::size_t b = 0; b < columns_; ++b) together += covariance(a, b);
-    }
-    const double n = static_cast<double>(columns_);
-    const MeanSquare microbatch{together / n, freedom};
-    const auto rest = MeanSquare::of((trace - together / n) * freedom, freedom * (n - 1));
-    out_.microbatch_p_value = f_test(microbatch, rest);
   }
   double covariance(std::size_t a, std::size_t b) const { return covariance_[a * columns_ + b]; }
 
+  /// Do these columns move together within microbatches more than by chance?
+  double test_together(const std::vector<std::size_t>& members) const {
+    double together = 0;
+    double trace = 0;
+    for (const std::size_t a : members) {
+      trace += covariance(a, a);
+      for (const std::size_t b : members) together += covariance(a, b);
+    }
+    const double n = static_cast<double>(members.size());
+    if (n < 2) return 1;
+    const double freedom = static_cast<double>(cells()) * (microbatches_ - 1);
+    const MeanSquare microbatch{together / n, freedom};
+    return f_test(microbatch, MeanSquare::of((trace - together / n) * freedom, freedom * (n - 1)));
+  }
+
   /// Each step takes the load that fits the other columns best: the squares of
   /// what is left off the diagonal can only fall.
-  void fit_loads() {
-    std::vector<double>& load = out_.load;
+  void fit_loads(const std::vector<std::size_t>& members, std::vector<double>& load) const {
     double together = 0;
     double alone = 0;
-    for (std::size_t a = 0; a < columns_; ++a) {
-      for (std::size_t b = 0; b < a; ++b) {
+    for (const std::size_t a : members) {
+      for (const std::size_t b : members) {
+        if (a == b) continue;
         together += covariance(a, b);
         alone += std::sqrt(covariance(a, a) * covariance(b, b));
       }
     }
     const double correlation = alone > 0 ? std::clamp(together / alone, 0.0, 1.0) : 0;
-    for (std::size_t a = 0; a < columns_; ++a) load[a] = std::sqrt(covariance(a, a) * correlation);
+    for (const std::size_t a : members) load[a] = std::sqrt(covariance(a, a) * correlation);
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       double moved = 0;
-      for (std::size_t a = 0; a < columns_; ++a) {
+      for (const std::size_t a : members) {
         double numerator = 0;
         double denominator = 0;
-        for (std::size_t b = 0; b < columns_; ++b) {
+        for (const std::size_t b : members) {
           if (b == a) continue;
           numerator += covariance(a, b) * load[b];
           denominator += square(load[b]);
@@ -310,50 +325,64 @@ class Decomposition {
     }
   }
 
-  void estimate_microbatches() {
-    out_.load.assign(columns_, 0);
-    take_covariances();
-    if (out_.microbatch_p_value >= kSignificance) return;
-    fit_loads();
-    // The weighted mean of what each column says of z (Bartlett 1937).
-    std::vector<double> weights(columns_);
-    double total = 0;
-    for (std::size_t a = 0; a < columns_; ++a) {
+  /// The weighted mean of what each column says of a row (Bartlett 1937), scaled
+  /// to a variance of 1; empty where no column says anything.
+  std::vector<double> scores_of(const std::vector<std::size_t>& members,
+                                const std::vector<double>& load) const {
+    std::vector<double> scores(rows_);
+    for (const std::size_t a : members) {
       const double own = covariance(a, a);
       if (own <= kNothing) continue;
-      const double unique = std::max(own - square(out_.load[a]), kLeastUniqueness * own);
-      weights[a] = out_.load[a] / unique;
-      total += weights[a] * out_.load[a];
-    }
-    if (total <= 0) return;
-    std::vector<double> scores(rows_);
-    for (std::size_t a = 0; a < columns_; ++a) {
+      const double unique = std::max(own - square(load[a]), kLeastUniqueness * own);
       for (std::size_t row = 0; row < rows_; ++row) {
-        scores[row] += weights[a] * (y_[a][row] - 1) / total;
+        scores[row] += load[a] / unique * (y_[a][row] - 1);
       }
     }
     double squares = 0;
     for (const double score : scores) squares += square(score);
+    if (squares <= 0) return {};
     const double deviation = std::sqrt(squares / static_cast<double>(rows_));
     for (double& score : scores) score /= deviation;
-    out_.scores = std::move(scores);
+    return scores;
+  }
+
+  /// What these columns have in common, if anything; it is taken out of durations and
+  /// covariances.
+  CommonFactor take_factor(const std::vector<std::size_t>& members) {
+    CommonFactor factor;
+    factor.load.assign(columns_, 0);
+    factor.p_value = test_together(members);
+    if (factor.p_value >= kFactorSignificance) return factor;
+    fit_loads(members, factor.load);
+    factor.scores = scores_of(members, factor.load);
+    if (!factor.found()) return factor;
+    for (const std::size_t a : members) {
+      double sum = 0;
+      for (std::size_t row = 0; row < rows_; ++row) {
+        y_[a][row] /= std::max(1 + factor.load[a] * factor.scores[row], kLeastFactor);
+        sum += y_[a][row];
+      }
+      for (double& value : y_[a]) value *= static_cast<double>(rows_) / sum;
+      // Of a product of independent factors of mean 1.
+      for (const std::size_t b : members) {
+        const double common = factor.load[a] * factor.load[b];
+        double& left = covariance_[a * columns_ + b];
+        left = (left - common) / (1 + common);
+        if (a == b) left = std::max(left, 0.0);
+      }
+    }
+    return factor;
   }
 
   void take_residuals() {
     for (std::size_t a = 0; a < columns_; ++a) {
-      const double load = out_.load[a];
-      // A product of independent factors 1 + load z and 1 + residual.
-      const double variance = std::max(0.0, covariance(a, a) - square(load)) / (1 + square(load));
+      const double variance = covariance(a, a);
       std::vector<double> residual(rows_);
-      double sum = 0;
       double squares = 0;
       for (std::size_t row = 0; row < rows_; ++row) {
-        const double known = 1 + (out_.scores.empty() ? 0 : load * out_.scores[row]);
-        residual[row] = y_[a][row] / std::max(known, kLeastFactor) - 1;
-        sum += residual[row];
+        residual[row] = y_[a][row] - 1;
+        squares += square(residual[row]);
       }
-      const double mean = sum / static_cast<double>(rows_);
-      for (double& value : residual) squares += square(value -= mean);
       const double observed = squares / static_cast<double>(rows_);
       const double scale = observed > kNothing ? std::sqrt(variance / observed) : 0;
       for (double& value : residual) value *= scale;
@@ -367,7 +396,6 @@ class Decomposition {
     int stages = 0;
     for (const DurationColumn& column : table_.columns) stages = std::max(stages, column.stage + 1);
     out_.residual_correlation.assign(static_cast<std::size_t>(stages), 0);
-    const auto unique = [this](std::size_t a) { return covariance(a, a) - square(out_.load[a]); };
     for (std::size_t a = 0; a < columns_; ++a) {
       for (std::size_t b = 0; b < columns_; ++b) {
         const DurationColumn& forward = table_.columns[a];
@@ -375,10 +403,9 @@ class Decomposition {
         const bool pair =
             forward.kind == Kind::kForward && forward.stage == backward.stage &&
             (backward.kind == Kind::kBackward || backward.kind == Kind::kInputGradient);
-        if (!pair || unique(a) <= kNothing || unique(b) <= kNothing) continue;
-        const double left = covariance(a, b) - out_.load[a] * out_.load[b];
-        out_.residual_correlation[static_cast<std::size_t>(forward.stage)] =
-            std::clamp(left / std::sqrt(unique(a) * unique(b)), -1.0, 1.0);
+        if (!pair || covariance(a, a) <= kNothing || covariance(b, b) <= kNothing) continue;
+        out_.residual_correlation[static_cast<std::size_t>(forward.stage)] = std::clamp(
+            covariance(a, b) / std::sqrt(covariance(a, a) * covariance(b, b)), -1.0, 1.0);
       }
     }
   }

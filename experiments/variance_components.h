@@ -6,7 +6,9 @@
 //
 //   y = (1 + iteration_i) (1 + replica_r) (1 + gpu_kr)
 //       (1 + replica-iteration_ir) (1 + gpu-iteration_kir)
-//       (1 + load_a z_irm) (1 + residual_airm)
+//       (1 + load_a z_irm) (1 + own_a w_irm) (1 + residual_airm)
+//
+// where z is common to all tasks of a microbatch, w to those of one kind.
 //
 // The scale is linear, not logarithmic. What a microbatch costs is a constant
 // plus a multiple of its length, with constants and multiples of their own by
@@ -20,8 +22,8 @@
 //    microbatches add to the mean of a replica is not taken for the replica's.
 //    An effect whose F test does not reject 0 at kSignificance is left out.
 //  - load_a, at least 0: one common factor of the covariances between columns
-//    within replicas (minimum residuals, Harman and Jones 1966); residual: the
-//    rest.
+//    within replicas (minimum residuals, Harman and Jones 1966); own_a: the same
+//    of what that leaves, for each kind; residual: the rest.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -37,6 +39,8 @@
 namespace rrfp {
 
 inline constexpr double kSignificance = 0.05;
+/// Of common factors: of chance alone, the fit of their loads makes a mess.
+inline constexpr double kFactorSignificance = 0.001;
 
 enum class VarianceSource : std::uint8_t {
   kIteration,         ///< all durations of an iteration
@@ -67,27 +71,33 @@ struct EffectEstimate {
   std::vector<double> to_draw_from() const;
 };
 
+/// What the tasks of a microbatch have in common.
+struct CommonFactor {
+  double p_value = 1;          ///< of as much, if there were no such factor
+  std::vector<double> load;    ///< by column: its standard deviation there
+  std::vector<double> scores;  ///< by row, mean 0 and variance 1; empty: there is no factor
+
+  bool found() const { return !scores.empty(); }
+};
+
 struct VarianceComponents {
   std::vector<int> ranks;  ///< that have tasks: [rank] in deviations is an index into these
   std::array<EffectEstimate, kVarianceSources> effects;
+  CommonFactor microbatch;            ///< of all kinds and stages
+  std::vector<CommonFactor> of_kind;  ///< by kind, in order of Kind: besides, of that kind alone
 
   // By column.
   std::vector<double> mean_ns;
   std::vector<double> variance;                ///< of durations relative to their mean
-  std::vector<double> load;                    ///< the microbatch's share as a standard deviation
   std::vector<double> residual_variance;       ///< of its factor
   std::vector<std::vector<double>> residuals;  ///< deviations, by row, of that variance
-
-  double microbatch_p_value = 1;
-  std::vector<double> scores;  ///< z by row, mean 0 and variance 1; empty: no common factor
-  /// By stage, of F and B (or I) of one microbatch, beyond what z explains; 0
-  /// where a stage has no backward.
+  /// By stage, of F and B (or I) of one microbatch, beyond what it has in common;
+  /// 0 where a stage has no backward.
   std::vector<double> residual_correlation;
 
   const EffectEstimate& effect(VarianceSource which) const {
     return effects[static_cast<std::size_t>(which)];
   }
-  bool microbatches_differ() const { return !scores.empty(); }
 };
 
 /// The error says how many iterations or microbatches are needed. A column of
