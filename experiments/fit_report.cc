@@ -65,7 +65,7 @@ std::string describe_sources(const FitReport& report) {
                         i == static_cast<std::size_t>(VarianceSource::kGpu);
     const std::string note = !effect.estimable       ? "not told by this trace"
                              : !effect.significant() ? "left out: not told from 0"
-                             : always                ? "from 0.5 % on this job's own"
+                             : always                ? "where not small, this job's own"
                                                      : "";
     row(
         kVarianceSourceNames[i], [i](const KindShape& shape) { return shape.effects[i]; },
@@ -145,6 +145,12 @@ std::string in_a_line(std::string text) {
 
 JsonValue decimal(double value) { return JsonValue(Decimal{fixed(value, 6)}); }
 
+std::string key_of(std::string_view name) {
+  std::string key(name);
+  std::replace(key.begin(), key.end(), ' ', '_');
+  return key;
+}
+
 JsonValue shape_to_json(const KindShape& shape) {
   JsonValue out{JsonObject()};
   out.add("sd", decimal(shape.deviation));
@@ -157,9 +163,9 @@ JsonValue shape_to_json(const KindShape& shape) {
   out.add("correlation_across_stages", decimal(shape.across_stages));
   JsonValue shares{JsonObject()};
   shares.add("microbatch", decimal(shape.microbatch));
-  shares.add("microbatch, one kind", decimal(shape.of_kind));
+  shares.add("microbatch_one_kind", decimal(shape.of_kind));
   for (std::size_t i = 0; i < kVarianceSources; ++i) {
-    shares.add(kVarianceSourceNames[i], decimal(shape.effects[i]));
+    shares.add(key_of(kVarianceSourceNames[i]), decimal(shape.effects[i]));
   }
   shares.add("residual", decimal(shape.residual));
   out.add("variance_shares", std::move(shares));
@@ -184,7 +190,7 @@ JsonValue effects_to_json(const VarianceComponents& components) {
     one.add("estimable", JsonValue(effect.estimable));
     one.add("p_value", decimal(effect.p_value));
     one.add("sd", decimal(std::sqrt(effect.variance)));
-    out.add(kVarianceSourceNames[i], std::move(one));
+    out.add(key_of(kVarianceSourceNames[i]), std::move(one));
   }
   return out;
 }

@@ -16,8 +16,11 @@ namespace {
 constexpr int kIterations = 200;
 /// Factors stay above this.
 constexpr double kLeastFactor = 0.01;
-/// From this constant difference on, a device has an entry of its own.
+/// From this constant difference on, a device has an entry of its own: of many
+/// devices, and of few.
 constexpr double kLeastDifference = 0.005;
+constexpr double kLeastDifferenceOfFew = 0.001;
+constexpr std::size_t kFew = 32;
 /// With fewer messages a link shares the quantiles of all.
 constexpr std::size_t kMessagesOfLink = 20;
 /// From this correlation on, F and B of a stage share the draw of their
@@ -141,8 +144,9 @@ class ScenarioBuilder {
     if (!estimate.significant()) return;
     const std::vector<double> best = estimate.best();
     std::vector<double> little = estimate.to_draw_from();
+    const double least = best.size() <= kFew ? kLeastDifferenceOfFew : kLeastDifference;
     for (std::size_t i = 0; i < best.size(); ++i) {
-      if (std::abs(best[i]) < kLeastDifference) continue;
+      if (std::abs(best[i]) < least) continue;
       little[i] = 0;
       DrawModel model;
       model.scope = scope;

@@ -27,7 +27,8 @@ struct FittedScenario {
 ///    for what one kind has in common besides
 ///  - residual, replicas, devices and iterations: factors of mean 1 from the
 ///    quantiles of what was observed; devices and replicas that are always
-///    slower or faster than others, by 0.5 % or more, keep their own factor
+///    slower or faster than others, by 0.5 % or more (of few: 0.1 %), keep
+///    their own factor
 ///  - latency: the median transfer; each link's own quantiles around it
 ///  - end of an iteration: mean times
 FittedScenario fit_scenario(const std::string& name, const FitObservations& observed,
