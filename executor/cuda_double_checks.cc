@@ -68,6 +68,8 @@ void DoubleChecks::on_group_work(int group, int member, std::uint64_t work) {
   ++count;
 }
 
+void DoubleChecks::on_context_lost() { object("a green context is destroyed before its streams"); }
+
 void DoubleChecks::check_unused(const void* memory, std::size_t bytes, const std::string& what) {
   const DoubleAccess all{to_bytes(memory), bytes, true};
   for (const auto& [stream, held] : streams_) {

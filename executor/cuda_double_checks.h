@@ -10,6 +10,7 @@
 //  3. A block that is returned, or memory that is freed, while it is in use.
 //  4. Members of a group that do not enqueue the same work in the same order.
 //  5. A stream in which work piles up.
+//  6. A green context that is destroyed before its streams.
 //
 // The first objection is kept; from then on every call of the runtime fails
 // with its text, so that the host code under test reports it by its own means.
@@ -54,6 +55,7 @@ class DoubleChecks {
   void on_block_taken(const void* block, std::size_t bytes);
   void on_block_returned(const void* block);
   void on_group_work(int group, int member, std::uint64_t work);
+  void on_context_lost();
 
   void on_enqueued(int stream, const DoubleWork& work);
   /// The oldest work of the stream has been done.

@@ -1,22 +1,19 @@
-// The functions of the CUDA runtime and driver that the host code uses, over
-// the double's streams. One that is missing here does not link.
-#include <cuda.h>
+// The functions of the CUDA runtime that the host code uses, over the double's
+// streams. One that is missing here does not link.
 #include <cuda_runtime_api.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <string>
 
+#include "executor/cuda_double_driver.h"
 #include "executor/cuda_double_streams.h"
 
 namespace rrfp {
 
 namespace {
 
-constexpr int kSms = 132;
 constexpr std::size_t kAlignment = 512;
 
 DoubleMachine& machine() { return DoubleMachine::get(); }
@@ -30,33 +27,6 @@ cudaError_t verdict() { return machine().objection().empty() ? cudaSuccess : cud
 std::atomic<std::size_t>& allocated() {
   static std::atomic<std::size_t> bytes{0};
   return bytes;
-}
-
-// RRFP_DOUBLE_WITHOUT=memops: a driver whose streams do not write to memory.
-bool lacks(const char* what) {
-  const char* without = std::getenv("RRFP_DOUBLE_WITHOUT");
-  return without != nullptr && std::strcmp(without, what) == 0;
-}
-
-// Stays until the thread asks again.
-const char* objection_text() {
-  thread_local std::string text;
-  text = machine().objection();
-  return text.c_str();
-}
-
-CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
-  if (lacks("memops")) return CUDA_ERROR_NOT_SUPPORTED;
-  auto* word = reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(address));
-  reinterpret_cast<DoubleStream*>(stream)->enqueue({"a mark", {}}, [word, value] {
-    std::atomic_ref<std::uint32_t>(*word).store(value, std::memory_order_release);
-  });
-  return verdict() == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_ASSERT;
-}
-
-CUresult CUDAAPI error_string(CUresult code, const char** text) {
-  *text = code == CUDA_ERROR_ASSERT ? objection_text() : "an error of the driver";
-  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -81,14 +51,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = cudaDeviceProp{};
   std::snprintf(properties->name, sizeof(properties->name), "double of a device on CPU threads");
   properties->major = 9;
-  properties->multiProcessorCount = kSms;
+  properties->multiProcessorCount = kDoubleSms;
   properties->totalGlobalMem = DoubleMachine::kBytes;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   if (attribute != cudaDevAttrMultiProcessorCount) return cudaErrorInvalidValue;
-  *value = kSms;
+  *value = kDoubleSms;
   return cudaSuccess;
 }
 
@@ -136,6 +106,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  forget_double_stream(&stream_of(stream));
   machine().remove_stream(&stream_of(stream));
   return verdict();
 }
@@ -201,7 +172,7 @@ const char* cudaGetErrorString(cudaError_t code) {
     case cudaSuccess:
       return "no error";
     case cudaErrorAssert:
-      return objection_text();
+      return double_objection_text();
     case cudaErrorMemoryAllocation:
       return "out of memory";
     case cudaErrorInvalidDevice:
@@ -219,15 +190,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
 cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
                                     cudaDriverEntryPointQueryResult* status) {
 #endif
-  // Green contexts are not among them: partitions are plain streams here.
-  static const std::map<std::string, void*> known = {
-      {"cuStreamWriteValue32", reinterpret_cast<void*>(write_value)},
-      {"cuGetErrorString", reinterpret_cast<void*>(error_string)},
-  };
-  const auto found = known.find(name);
-  const bool there = found != known.end();
-  *function = there ? found->second : nullptr;
-  *status = there ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  *function = double_driver_function(name);
+  *status = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 

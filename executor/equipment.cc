@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::size_t kEmulatedPayload = 4096;
 
-// Where every worker has a core of its own, it looks all the time.
+// Where there are cores enough, a worker looks all the time.
 std::int64_t between_looks_ns(int workers) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return workers <= cores ? 0 : 50'000;
+  return 2 * workers <= cores ? 0 : 50'000;
 }
 
 Equipment emulated(const Grid& grid, std::size_t payload_limit) {

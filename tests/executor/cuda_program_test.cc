@@ -18,6 +18,7 @@ class CudaProgram : public testing::Test {
   void SetUp() override { use_double(); }
   void TearDown() override {
     unsetenv("RRFP_CUDA_MODULE");
+    unsetenv("RRFP_DOUBLE_WITH");
     unsetenv("RRFP_DOUBLE_WITHOUT");
   }
 
@@ -86,6 +87,21 @@ TEST_F(CudaProgram, RunsLanesAndReplicas) {
   ASSERT_EQ(ran.status, 0) << ran.text;
   EXPECT_TRUE(ran.has("on 8 threads, 8 partitions of 16 SMs")) << ran.text;
   EXPECT_EQ(rrfp({"replay-log", log}).status, 0);
+}
+
+TEST_F(CudaProgram, ConfinesPartitionsToSmsWhereTheDriverCan) {
+  setenv("RRFP_DOUBLE_WITH", "green-contexts", 1);
+  const EndedProgram ran = rrfp({"run", scenario(), "--device", "synthetic"});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  EXPECT_TRUE(ran.has("4 partitions of 32 SMs (green contexts)\n")) << ran.text;
+}
+
+// Of 132 SMs there are no 17 times 8.
+TEST_F(CudaProgram, MorePartitionsThanTheDriverCanConfineShareAllSms) {
+  setenv("RRFP_DOUBLE_WITH", "green-contexts", 1);
+  const EndedProgram ran = rrfp({"run", scenario("", 17), "--device", "synthetic"});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  EXPECT_TRUE(ran.has("17 partitions of 7 SMs (plain streams)\n")) << ran.text;
 }
 
 TEST_F(CudaProgram, SeesCompletionByEventsWhereStreamsDoNotWrite) {
