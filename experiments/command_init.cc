@@ -6,6 +6,7 @@
 
 #include "experiments/command.h"
 #include "experiments/scenario_template.h"
+#include "experiments/workload_report.h"
 #include "experiments/workload_scenario.h"
 #include "traces/atomic_file.h"
 

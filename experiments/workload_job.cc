@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
+#include "scheduler_core/nearest.h"
 #include "traces/workload_profile.h"
 
 namespace rrfp {
@@ -67,12 +69,14 @@ Result<void> refuse(const Options& options, std::span<const std::string_view> na
 Result<void> check_kind(const Options& options) {
   constexpr std::array<std::string_view, 5> kOfNumbers = {"forward-ms", "backward-ms", "weight-ms",
                                                           "model-gb", "activation-gb"};
-  constexpr std::array<std::string_view, 11> kOfModels = {
-      "efficiency", "tp",     "micro-batch-size", "seq-length", "attention",     "gradients",
-      "images",     "frozen", "image-size",       "encoder",    "encoder-ranks",
+  constexpr std::array<std::string_view, 13> kOfModels = {
+      "efficiency",    "tp",      "micro-batch-size", "seq-length", "attention",
+      "gradients",     "images",  "frozen",           "image-size", "encoder",
+      "encoder-ranks", "lengths", "image-counts",
   };
   constexpr std::array<std::string_view, 1> kOfProfiles = {"weight-share"};
-  constexpr std::array<std::string_view, 3> kOfImages = {"image-size", "encoder", "encoder-ranks"};
+  constexpr std::array<std::string_view, 4> kOfImages = {"image-size", "encoder", "encoder-ranks",
+                                                         "image-counts"};
   const bool model = options.flag("model");
   if (model && options.flag("layer-profile")) {
     return Error{"found --model and --layer-profile; expected one of them"};
@@ -193,6 +197,34 @@ Result<void> read_batch(const Options& options, const ModelShape& model, Workloa
   }
   const std::int64_t side = *size / model.vision->patch;
   job.batch.patches = side * side;
+  job.image_tokens = job.batch.patches / (model.vision->merge * model.vision->merge);
+  return {};
+}
+
+Result<void> read_lengths(const Options& options, WorkloadJob& job) {
+  const std::optional<std::string> lengths = options.text("lengths");
+  constexpr std::array<std::string_view, 1> kCounts = {"burst"};
+  const Result<std::string> counts = options.word_or("image-counts", "burst", kCounts);
+  if (!counts.ok()) return counts.error();
+  if (options.flag("image-counts")) job.lengths.kind = LengthKind::kImages;
+  if (!lengths) return {};
+  if (job.batch.images > 0) {
+    return Error{"--lengths goes with text alone; --image-counts lets images differ"};
+  }
+  if (*lengths == "longtail") {
+    job.lengths.kind = LengthKind::kLongTail;
+    return {};
+  }
+  job.lengths.kind = LengthKind::kFile;
+  const std::size_t colon = lengths->rfind(':');
+  const std::string path = lengths->substr(0, colon);
+  if (colon != std::string::npos) job.lengths.column = lengths->substr(colon + 1);
+  // Scenarios look beside themselves for files, so a path that stays right is put in.
+  job.lengths.file = std::filesystem::absolute(path).lexically_normal().string();
+  if (std::error_code ignored; !std::filesystem::is_regular_file(job.lengths.file, ignored)) {
+    return Error{"--lengths: found " + in_quotes(path) +
+                 ", which is no file; expected longtail or a file of token lengths"};
+  }
   return {};
 }
 
@@ -258,7 +290,8 @@ Result<WorkloadJob> read_workload_job(const Options& options, std::span<const Op
   WorkloadJob job;
   job.command = command_line(options, rows);
   job.profiled = options.flag("layer-profile");
-  for (const auto& read : {read_machine, read_shape, read_encoder, read_layers, read_worlds}) {
+  for (const auto& read :
+       {read_machine, read_shape, read_encoder, read_layers, read_lengths, read_worlds}) {
     if (Result<void> done = read(options, job); !done.ok()) return done.error();
   }
   job.request.gpu = job.machine.gpu;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,12 +15,28 @@
 
 namespace rrfp {
 
+/// How the lengths of sequences differ from microbatch to microbatch.
+enum class LengthKind : std::uint8_t {
+  kNone,
+  kLongTail,  ///< each sequence a share of the longest, Beta(.257, 1.067): a production job's
+  kFile,      ///< lengths of a file, packed one after the other
+  kImages,    ///< the number of images: often none, seldom all
+};
+
+struct Lengths {
+  LengthKind kind = LengthKind::kNone;
+  std::string file;
+  std::string column;  ///< empty: the file has one
+};
+
 struct WorkloadJob {
   std::string command;  ///< that makes the same scenario again
   std::string title;    ///< "Llama 3 8B"
   std::string source;   ///< of the shape, or the path of the profile
   bool profiled = false;
-  MicrobatchShape batch;  ///< of a model
+  MicrobatchShape batch;          ///< of a model, at its longest
+  std::int64_t image_tokens = 0;  ///< of one image
+  Lengths lengths;
   Machine machine;
   WorkloadRequest request;
   Workload workload;
@@ -51,6 +68,9 @@ inline constexpr std::array kWorkloadOptions = {
     OptionRow{"encoder", "WORD", "chain: stages before the language model's; side-by-side: copies"},
     OptionRow{"encoder-ranks", "N", "ranks of the encoder (default 1; balanced: where it falls)"},
     OptionRow{"frozen", "WORD,...", "not trained: encoder, language"},
+    OptionRow{"lengths", "WORD",
+              "tokens differ: longtail, up to --seq-length; or FILE[:COLUMN], packed"},
+    OptionRow{"image-counts", "WORD", "burst: images differ, from none to --images (modelled)"},
     OptionRow{"network-gbit", "G", "network of one GPU, Gbit/s (default: the GPU's usual)"},
     OptionRow{"weight-share", "X", "of a profile's backward, the weight gradient (default 0.5)"},
     OptionRow{"iterations", "N", "worlds that every policy meets (default 20)"},

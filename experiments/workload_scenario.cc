@@ -5,15 +5,15 @@
 #include <functional>
 
 #include "experiments/display_units.h"
-#include "experiments/text_table.h"
+#include "experiments/workload_lengths.h"
 #include "experiments/workload_policies.h"
+#include "experiments/workload_report.h"
 
 namespace rrfp {
 
 namespace {
 
 constexpr double kMegabyte = 1e6;
-constexpr double kGigabyte = 1e9;
 /// What agreeing on the order takes in a tensor-parallel group; nobody has measured it.
 constexpr int kAssumedVoteUs = 5;
 
@@ -72,29 +72,6 @@ std::string stash_fractions(const WorkloadJob& job) {
   std::string list;
   for (const double value : values) list += (list.empty() ? "" : ", ") + text(value);
   return "[" + list + "]";
-}
-
-std::vector<double> activations_by_rank(const WorkloadJob& job,
-                                        double (*join)(double so_far, double bytes)) {
-  std::vector<double> bytes(static_cast<std::size_t>(job.workload.ranks), 0);
-  for (const WorkloadStage& stage : job.workload.stages) {
-    double& rank = bytes[static_cast<std::size_t>(stage.spec.rank)];
-    rank = join(rank, std::ceil(stage.activation_bytes / kMegabyte) * kMegabyte);
-  }
-  return bytes;
-}
-
-double larger(double a, double b) { return std::max(a, b); }
-double together(double a, double b) { return a + b; }
-
-// Ranks where not even one activation of each stage fits.
-std::vector<int> ranks_that_lack(const WorkloadJob& job) {
-  const std::vector<double> least = activations_by_rank(job, together);
-  std::vector<int> ranks;
-  for (std::size_t rank = 0; rank < least.size(); ++rank) {
-    if (job.workload.budget_bytes[rank] < least[rank]) ranks.push_back(static_cast<int>(rank));
-  }
-  return ranks;
 }
 
 bool is_plain_chain(const Workload& workload) {
@@ -192,120 +169,51 @@ std::string memory_text(const WorkloadJob& job, bool fits) {
   return text + "\n  },\n";
 }
 
-std::string world_text(const std::vector<std::string>& names) {
+// One list of "variability": what is assumed or named, and the lengths of the job.
+std::string world_text(const WorkloadJob& job, const std::vector<std::string>& names,
+                       const std::string& indent) {
   std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "\"" : ", \"") + name + "\"";
-  return "[" + list + "]";
+  const auto add = [&list, &indent](const std::string& entry) {
+    list += (list.empty() ? "\n" : ",\n") + entry;
+  };
+  for (const std::string& name : names) add(indent + "  \"" + name + "\"");
+  if (job.worlds.empty()) {
+    add(indent + "  {\"model\": \"lognormal\", \"on\": \"compute\", \"cv\": 0.05}");
+    add(indent + "  {\"model\": \"lognormal\", \"on\": \"latency\", \"cv\": 1}");
+  }
+  if (job.lengths.kind != LengthKind::kNone) add(lengths_text(job, indent + "  "));
+  return "[" + list + "\n" + indent + "]";
 }
 
 std::string variability_text(const WorkloadJob& job) {
-  if (job.worlds.empty()) {
-    return "  \"variability\": [  // assumed: --variability says which\n"
-           "    {\"model\": \"lognormal\", \"on\": \"compute\", \"cv\": 0.05},\n"
-           "    {\"model\": \"lognormal\", \"on\": \"latency\", \"cv\": 1}\n"
-           "  ],\n";
-  }
-  if (job.worlds.size() == 1) {
-    return "  \"variability\": " + world_text(job.worlds.front()) + ",\n";
+  if (job.worlds.size() <= 1) {
+    const std::string assumed =
+        job.worlds.empty() ? "  // Assumed; --variability names others.\n" : "";
+    return assumed + "  \"variability\": " +
+           world_text(job, job.worlds.empty() ? std::vector<std::string>() : job.worlds.front(),
+                      "  ") +
+           ",\n";
   }
   std::string text = "  \"variability\": [],\n  \"grid\": {\"/variability\": [\n";
   for (std::size_t i = 0; i < job.worlds.size(); ++i) {
-    text += "    " + world_text(job.worlds[i]) + (i + 1 < job.worlds.size() ? ",\n" : "\n");
+    text += "    " + world_text(job, job.worlds[i], "    ") +
+            (i + 1 < job.worlds.size() ? ",\n" : "\n");
   }
   return text + "  ]},\n";
 }
 
-std::string in_comment(const std::string& text) {
-  std::string out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    const std::string line = text.substr(begin, end - begin);
-    out += (line.empty() ? "//" : "// " + line) + "\n";
-    begin = end + 1;
+// Microbatches differ in ways that are known beforehand.
+bool arranges(const WorkloadJob& job) {
+  bool differs = job.lengths.kind != LengthKind::kNone;
+  for (const std::vector<std::string>& world : job.worlds) {
+    for (const std::string& name : world) {
+      differs = differs || name.starts_with("seqlen-") || name.starts_with("mm-");
+    }
   }
-  return out;
-}
-
-std::string spread_of(const WorkloadJob& job) {
-  const WorkloadRequest& request = job.request;
-  const int gpus = request.pp * job.machine.tp * request.dp;
-  std::string text = std::to_string(gpus) + " x " + std::string(job.machine.gpu.title) + ": pp " +
-                     std::to_string(request.pp) + ", tp " + std::to_string(job.machine.tp) +
-                     ", dp " + std::to_string(request.dp);
-  if (request.chunks > 1) text += ", " + std::to_string(request.chunks) + " stages per rank";
-  return text;
-}
-
-std::string batch_of(const WorkloadJob& job) {
-  std::string text = std::to_string(job.microbatches) + " microbatches";
-  if (job.profiled) return text + " of the profile's minibatch";
-  text += " of " + std::to_string(job.batch.sequences) + " x " + std::to_string(job.batch.tokens) +
-          " tokens";
-  if (job.batch.images > 0) {
-    text += ", " + std::to_string(job.batch.images) + " images of " +
-            std::to_string(job.batch.patches) + " patches in each sequence";
-  }
-  return text;
-}
-
-// How the numbers came about, for whoever reads the file.
-std::string head(const WorkloadJob& job) {
-  std::string text = job.title + " on " + spread_of(job) + ".\n" + batch_of(job) +
-                     ".\nMade by: " + job.command + "\n";
-  if (job.profiled) {
-    text += "Measured: times and sizes of layers. Assumed: how a backward splits into I and W.\n";
-  } else {
-    text += "Modelled, not measured: a task takes its FLOPs over " +
-            fixed(job.machine.efficiency * 100, 0) + " % of " +
-            fixed(job.machine.gpu.flops / 1e12, 0) + " TFLOP/s" +
-            (job.machine.tp > 1 ? " and tp, and the exchanges of its group over NVLink" : "") +
-            ".\nShape: " + job.source + ".\n";
-  }
-  text += "GPU: " + std::string(job.machine.gpu.source) + ".\n";
-  text +=
-      "All sizes are of one GPU; the budget is its memory less the state (weights, gradients, "
-      "optimizer).\n\n";
-  return in_comment(text + workload_table(job));
+  return differs;
 }
 
 }  // namespace
-
-std::string workload_table(const WorkloadJob& job) {
-  TextTable table({"stage", "rank", "holds", "parameters [M]", "F [ms]", "I [ms]", "W [ms]",
-                   "activation [GB]", "message [MB]", "state [GB]", "budget [GB]",
-                   "activations that fit"});
-  table.align_left(2);
-  const auto add = [&job, &table](std::size_t number) {
-    const WorkloadStage& stage = job.workload.stages[number];
-    const double budget = job.workload.budget_bytes[static_cast<std::size_t>(stage.spec.rank)];
-    const double fit =
-        budget > 0 && stage.activation_bytes > 0 ? std::floor(budget / stage.activation_bytes) : 0;
-    table.add({std::to_string(number), std::to_string(stage.spec.rank), stage.contents,
-               fixed(stage.parameters / 1e6, 1), fixed(stage.time_ns.forward.sum() / 1e6, 3),
-               fixed(stage.time_ns.input_gradient.sum() / 1e6, 3),
-               fixed(stage.time_ns.weight_gradient.sum() / 1e6, 3),
-               fixed(stage.activation_bytes / kGigabyte, 3),
-               fixed(stage.output_bytes / kMegabyte, 1), fixed(stage.state_bytes / kGigabyte, 1),
-               fixed(budget / kGigabyte, 1), fixed(fit, 0)});
-  };
-  for (std::size_t i = 0; i < job.workload.stages.size(); ++i) add(i);
-  return table.text();
-}
-
-std::vector<std::string> memory_warnings(const WorkloadJob& job) {
-  const std::vector<double> least = activations_by_rank(job, together);
-  std::vector<std::string> lines;
-  for (const int rank : ranks_that_lack(job)) {
-    const auto at = static_cast<std::size_t>(rank);
-    const double state = job.machine.gpu.memory_bytes - job.workload.budget_bytes[at];
-    lines.push_back(
-        "rank " + std::to_string(rank) + " does not fit: " + fixed(state / kGigabyte, 1) +
-        " GB of weights, gradients and optimizer and " + fixed(least[at] / kGigabyte, 1) +
-        " GB of activations, of " + fixed(job.machine.gpu.memory_bytes / kGigabyte, 1) +
-        " GB; more --pp or --tp, --use-distributed-optimizer, or a shorter sequence");
-  }
-  return lines;
-}
 
 std::string workload_scenario(const WorkloadJob& job) {
   const bool fits = ranks_that_lack(job).empty();
@@ -315,11 +223,12 @@ std::string workload_scenario(const WorkloadJob& job) {
   needs.pipeline.split_backward = true;
   for (const WorkloadStage& stage : job.workload.stages)
     needs.pipeline.stages.push_back(stage.spec);
-  needs.activation_bytes = activations_by_rank(job, larger);
+  needs.activation_bytes = largest_activations(job);
   if (fits) needs.budget_bytes = job.workload.budget_bytes;
+  needs.arranges = arranges(job);
   const PolicyText policies = workload_policies(needs);
 
-  std::string text = head(job);
+  std::string text = workload_head(job);
   text += "{\n  \"schema\": \"rrfp.scenario/1\",\n";
   text += "  \"name\": \"" + job.title + ", " + spread_of(job) + "\",\n";
   text += "  \"seed\": 1,\n  \"iterations\": " + std::to_string(job.iterations) + ",\n";

@@ -61,15 +61,16 @@ class StageSum {
 
   void add(const LayerCost& layer) {
     const bool gradient_passes = trained_before_ || trained_here_;
-    LayerWork& time = stage_.time_ns;
-    time.forward += layer.time_ns.forward;
-    if (gradient_passes) time.input_gradient += layer.time_ns.input_gradient;
+    const auto spend = [&layer, gradient_passes](LayerWork& time) {
+      time.forward += layer.time_ns.forward;
+      if (gradient_passes) time.input_gradient += layer.time_ns.input_gradient;
+      if (layer.trained) time.weight_gradient += layer.time_ns.weight_gradient;
+    };
+    spend(stage_.time_ns);
+    if (of_encoder(layer.kind) || layer.kind == LayerKind::kProjector) spend(stage_.encoder_ns);
     if (layer.trained) {
-      time.weight_gradient += layer.time_ns.weight_gradient;
       stage_.stash_bytes += layer.stash_bytes;
       trained_parameters_ += layer.parameters;
-    }
-    if (layer.trained) {
       stage_.activation_bytes += layer.activation_bytes;
     } else if (gradient_passes) {
       stage_.activation_bytes += layer.activation_bytes - layer.weight_only_bytes;

@@ -51,6 +51,7 @@ struct WorkloadStage {
   std::string contents;   ///< "E t*4"
   double parameters = 0;  ///< of one GPU
   LayerWork time_ns;      ///< without what frozen layers need not do
+  LayerWork encoder_ns;   ///< of it, what goes with images: encoder and projector
   double activation_bytes = 0;
   double stash_bytes = 0;  ///< of it, or less: kept for the weight gradient
   double output_bytes = 0;
