@@ -114,22 +114,32 @@ class StageSum {
   double working_bytes_ = 0;
 };
 
-Result<StageEnds> cut(std::span<const LayerCost> layers, const std::string& layout, int stages) {
-  if (layout == "even") return even_layout(layers, stages);
-  if (layout != "balanced") return parse_layout(layout, layers, stages);
+// What each layer takes in all, without what frozen ones need not do.
+std::vector<double> costs_of(std::span<const LayerCost> layers) {
   std::vector<double> costs;
+  bool gradient_passes = false;
   for (const LayerCost& layer : layers) {
     const LayerWork& time = layer.time_ns;
-    costs.push_back(time.forward.sum() + time.input_gradient.sum() +
-                    (layer.trained ? time.weight_gradient.sum() : 0));
+    double cost = time.forward.sum();
+    if (gradient_passes) cost += time.input_gradient.sum();
+    if (layer.trained) cost += time.weight_gradient.sum();
+    costs.push_back(cost);
+    gradient_passes = gradient_passes || layer.trained;
   }
-  return balanced_layout(costs, stages);
+  return costs;
 }
 
+// Cuts the layers of `whole` into stages.
 Result<void> append(std::vector<Section>& sections, const Section& whole,
                     std::span<const LayerCost> layers, const std::string& layout, int stages) {
-  const Result<StageEnds> ends =
-      cut(layers.subspan(whole.begin, whole.end - whole.begin), layout, stages);
+  const std::span<const LayerCost> own = layers.subspan(whole.begin, whole.end - whole.begin);
+  const auto cut = [&]() -> Result<StageEnds> {
+    if (layout == "even") return even_layout(own, stages);
+    if (layout != "balanced") return parse_layout(layout, own, stages);
+    const std::vector<double> costs = costs_of(layers);
+    return balanced_layout(std::span(costs).subspan(whole.begin, own.size()), stages);
+  };
+  const Result<StageEnds> ends = cut();
   if (!ends.ok()) return ends.error();
   std::size_t begin = whole.begin;
   for (const std::size_t end : *ends) {

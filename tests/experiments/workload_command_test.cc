@@ -150,6 +150,71 @@ TEST(WorkloadCommand, ModelsAreListed) {
   EXPECT_TRUE(has(ran.out, "141")) << ran.out;
 }
 
+// Work by length: at the longest everything is as without, below it attention shrinks faster.
+TEST(WorkloadCommand, TimesFollowTheLengthsDrawn) {
+  struct Job {
+    std::vector<std::string> arguments;
+    std::string longest;  ///< what the length is put to
+    std::string drawn;    ///< what stood there
+  };
+  const std::string folder = test_folder();
+  for (const Job& job :
+       {Job{init("llama3-8b", {"--pp", "4", "--micro-batch-size", "2", "--lengths", "longtail"}),
+            "4096", "{\"beta\": {\"a\": 0.257, \"b\": 1.067, \"scale\": 4096}}"},
+        Job{init("qwen2.5-vl-7b", {"--pp", "4", "--micro-batch-size", "2", "--images", "2",
+                                   "--image-counts", "burst"}),
+            "2", "{\"mixture\": [[0.3, 0], [0.4, 1], [0.3, 2]]}"}}) {
+    const Ran made = run_rrfp(job.arguments);
+    ASSERT_EQ(made.status, 0) << made.err;
+    EXPECT_TRUE(has(made.out, "1f1b ready+wait, hill")) << made.out;
+    const std::string length = "\"length\": ";
+    const std::size_t at = made.out.find(length + job.drawn);
+    ASSERT_NE(at, std::string::npos) << made.out;
+    const auto makespan = [&](const std::string& value) {
+      std::string text = made.out;
+      text.replace(at + length.size(), job.drawn.size(), value);
+      // Lengths alone.
+      const std::size_t begin = text.find("    {\"model\": \"lognormal\"");
+      text.erase(begin, text.find("    {\"model\": \"lengths\"") - begin);
+      const std::string path = write_test_file(folder + "/job.json", text);
+      const Ran ran = run_rrfp({"simulate", path, "--policy", "zb-h1", "--json"});
+      EXPECT_EQ(ran.status, 0) << ran.err;
+      const std::string key = "\"makespan_ns\":";
+      const std::size_t found = ran.out.find(key);
+      return found == std::string::npos ? 0.0 : std::stod(ran.out.substr(found + key.size()));
+    };
+    const std::string plain = made.out;
+    const double longest = makespan(job.longest);
+    // Without lengths: the model of a factor 1 in place of them.
+    std::string fixed = made.out;
+    const std::size_t begin = fixed.find("\"variability\": [");
+    fixed.replace(begin, fixed.find("\n  ],\n", begin) - begin, "\"variability\": [");
+    const Ran without = run_rrfp({"simulate", write_test_file(folder + "/plain.json", fixed),
+                                  "--policy", "zb-h1", "--json"});
+    ASSERT_EQ(without.status, 0) << without.err;
+    const std::size_t key = without.out.find("\"makespan_ns\":");
+    EXPECT_NEAR(longest / std::stod(without.out.substr(key + 14)), 1, 2e-4);
+    EXPECT_LT(makespan("0"), 0.6 * longest);
+  }
+}
+
+// The scenarios of the project that say how they were made are made so.
+TEST(WorkloadCommand, ScenariosOfTheProjectAreMadeAgain) {
+  const std::filesystem::path folder = std::string(RRFP_SOURCE_DIR) + "/experiments";
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string text = read_test_file(entry.path().string());
+    const std::vector<std::string> arguments = made_by(text);
+    if (arguments.empty()) continue;
+    ++found;
+    const Ran ran = run_rrfp(arguments);
+    EXPECT_EQ(ran.status, 0) << entry.path() << ran.err;
+    EXPECT_EQ(ran.out, text) << entry.path();
+  }
+  EXPECT_GE(found, 9);
+}
+
 TEST(WorkloadCommand, ProfilesAreCut) {
   const std::string profile = std::string(RRFP_SHARED_DIR) + "/data/layer_profiles/gnmt_large.txt";
   if (!std::filesystem::exists(profile)) GTEST_SKIP() << profile << " is not there";
