@@ -103,6 +103,12 @@ TEST(WorkloadLayout, EvenPutsWhatIsLeftOverFirst) {
             "found 4 stages for 3 layers; expected at most as many stages as layers");
 }
 
+// The costliest stage comes first: a cut with a smaller sum of squares has one of 10.
+TEST(WorkloadLayout, BalancedIsAboutTheCostliestStage) {
+  const std::vector<double> costs = {4, 2, 6, 1, 1, 1, 9, 1};
+  EXPECT_EQ(*balanced_layout(costs, 4), (StageEnds{2, 6, 7, 8}));
+}
+
 // Against all cuts there are.
 TEST(WorkloadLayout, BalancedIsTheBestOfAllCuts) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

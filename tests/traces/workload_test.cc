@@ -202,6 +202,13 @@ TEST(Workload, ABalancedChainIsCutAnywhere) {
   double most = 0;
   for (const WorkloadStage& stage : workload.stages) most = std::max(most, cost(stage));
   EXPECT_LT(most, 1.15 * sum(workload, cost) / 8);
+  // A frozen encoder is cut by its forwards alone.
+  request.frozen_encoder = true;
+  const Workload frozen = made(request);
+  most = 0;
+  for (const WorkloadStage& stage : frozen.stages) most = std::max(most, cost(stage));
+  EXPECT_LT(most, 1.15 * sum(frozen, cost) / 8);
+  EXPECT_GT(cost(frozen.stages[0]), 0.8 * most) << frozen.stages[0].contents;
 }
 
 TEST(Workload, WhatDoesNotFitIsNamed) {
