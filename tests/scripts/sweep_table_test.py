@@ -1,0 +1,58 @@
+"""Goal: the table of sweeps compares at equal memory, from results alone, and bad input is told."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TABLE = pathlib.Path(os.environ["RRFP_SOURCE_DIR"]) / "plots" / "sweep_table.py"
+
+
+def table(*arguments):
+    return subprocess.run([os.environ["RRFP_PYTHON"], TABLE, *arguments], capture_output=True,
+                          text=True, check=False)
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"failed: {what}")
+
+
+def policy(name, fixed, mean_ms, peak_gb, runs=1, blocked=0):
+    return {"name": name, "fixed": fixed, "mean_ns": mean_ms * 1e6, "peak_bytes": peak_gb * 10**9,
+            "speedup": 1000 / mean_ms, "runs": runs, "blocked": blocked}
+
+
+SWEEP = {
+    "schema": "rrfp.sweep/1", "name": "a job",
+    "points": [{
+        "values": [["healthy-dedicated", {"model": "lengths"}]], "baseline": "1f1b",
+        "activation_bytes": 10**9,
+        "policies": [
+            policy("1f1b", True, 1000, 8), policy("zb-h1", True, 800, 8),
+            policy("zb-h2", True, 500, 15, blocked=1),  # did not run to its end
+            policy("zb-h1 ready+wait", False, 640, 8.4), policy("bfw ready+wait @zb-h1", False, 900, 8),
+            policy("zb-h2 ready+wait", False, 400, 15), policy("bfw ready+wait @gpu", False, 450, 20),
+        ],
+    }],
+}
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    (folder / "summary.json").write_text(json.dumps(SWEEP))
+    printed = table(folder / "summary.json")
+    check(printed.returncode == 0, printed.stderr)
+    lines = printed.stdout.splitlines()
+    check(len(lines) == 3, printed.stdout)
+    check(lines[2] == "| a job | healthy-dedicated + lengths | 1000 ms (8.0 GB) | zb-h1: 1.250 (8.0 GB) | "
+          "zb-h1 ready+wait: 1.562 (8.4 GB) | bfw ready+wait @zb-h1: 1.111 (8.0 GB) | "
+          "zb-h2 ready+wait: 2.500 (15.0 GB) |", lines[2])
+    for text, word in (("{", "Expecting"), ("[]", "rrfp.sweep/1")):
+        (folder / "bad.json").write_text(text)
+        printed = table(folder / "bad.json")
+        check(printed.returncode == 1 and word in printed.stderr, printed.stderr)
+        check("Traceback" not in printed.stderr, printed.stderr)
+check(table().returncode == 1, "usage")
+print("ok")
