@@ -146,6 +146,11 @@ Result<void> read_shape(const Options& options, WorkloadJob& job) {
     if (!value.ok()) return value.error();
     *wanted.value = *value;
   }
+  if (request.chunks > 1 && job.microbatches % request.pp != 0) {
+    return Error{"--microbatches: found " + std::to_string(job.microbatches) +
+                 "; interleaved stages (--virtual-pipeline) need a multiple of --pp, " +
+                 std::to_string(request.pp)};
+  }
   request.layout = options.text_or("layout", "even");
   constexpr std::array<std::string_view, 2> kGradients = {"fp32", "bf16"};
   const Result<std::string> gradients = options.word_or("gradients", "fp32", kGradients);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "experiments/display_units.h"
+#include "traces/json_writer.h"
 
 namespace rrfp {
 
@@ -92,8 +93,11 @@ std::string drawn_text(const WorkloadJob& job) {
       return "\"length\": " + burst_text(job.batch.images) + in_units + samples +
              ", \"modelled\": true";
     case LengthKind::kFile: {
-      std::string text = "\"file\": \"" + job.lengths.file + "\"";
-      if (!job.lengths.column.empty()) text += ", \"column\": \"" + job.lengths.column + "\"";
+      const auto in_json = [](const std::string& word) {
+        return to_text(JsonValue(word), JsonLayout::kCompact);
+      };
+      std::string text = "\"file\": " + in_json(job.lengths.file);
+      if (!job.lengths.column.empty()) text += ", \"column\": " + in_json(job.lengths.column);
       return text + in_units + ", \"pack\": true";
     }
     default:

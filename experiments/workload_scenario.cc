@@ -8,6 +8,7 @@
 #include "experiments/workload_lengths.h"
 #include "experiments/workload_policies.h"
 #include "experiments/workload_report.h"
+#include "traces/json_writer.h"
 
 namespace rrfp {
 
@@ -16,6 +17,10 @@ namespace {
 constexpr double kMegabyte = 1e6;
 /// What agreeing on the order takes in a tensor-parallel group; nobody has measured it.
 constexpr int kAssumedVoteUs = 5;
+
+std::string in_json(const std::string& text) {
+  return to_text(JsonValue(text), JsonLayout::kCompact);
+}
 
 using StageValue = std::function<double(const WorkloadStage&)>;
 
@@ -176,7 +181,7 @@ std::string world_text(const WorkloadJob& job, const std::vector<std::string>& n
   const auto add = [&list, &indent](const std::string& entry) {
     list += (list.empty() ? "\n" : ",\n") + entry;
   };
-  for (const std::string& name : names) add(indent + "  \"" + name + "\"");
+  for (const std::string& name : names) add(indent + "  " + in_json(name));
   if (job.worlds.empty()) {
     add(indent + "  {\"model\": \"lognormal\", \"on\": \"compute\", \"cv\": 0.05}");
     add(indent + "  {\"model\": \"lognormal\", \"on\": \"latency\", \"cv\": 1}");
@@ -230,7 +235,7 @@ std::string workload_scenario(const WorkloadJob& job) {
 
   std::string text = workload_head(job);
   text += "{\n  \"schema\": \"rrfp.scenario/1\",\n";
-  text += "  \"name\": \"" + job.title + ", " + spread_of(job) + "\",\n";
+  text += "  \"name\": " + in_json(job.title + ", " + spread_of(job)) + ",\n";
   text += "  \"seed\": 1,\n  \"iterations\": " + std::to_string(job.iterations) + ",\n";
   text += pipeline_text(job) + durations_text(job) + groups_text(job) + network_text(job) +
           memory_text(job, fits) + variability_text(job);

@@ -135,6 +135,12 @@ TEST(WorkloadCommand, WrongOptionsAreNamed) {
             "token\n");
   EXPECT_TRUE(has(fault(init("qwen2.5-vl-7b", {"--pp", "4", "--frozen", "vision"})),
                   "rrfp init: --frozen: unknown \"vision\""));
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "3", "--virtual-pipeline", "2"})),
+            "rrfp init: --microbatches: found 8; interleaved stages (--virtual-pipeline) need a "
+            "multiple of --pp, 3\n");
+  EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--lengths", "no-such-file"})),
+            "rrfp init: --lengths: found \"no-such-file\", which is no file; expected longtail or "
+            "a file of token lengths\n");
   EXPECT_EQ(fault({"init", "--pp", "4", "--microbatches", "8", "--tp", "2"}),
             "rrfp init: --tp goes with --model or --layer-profile\n");
   EXPECT_EQ(
