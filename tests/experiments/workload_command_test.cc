@@ -204,6 +204,22 @@ TEST(WorkloadCommand, TimesFollowTheLengthsDrawn) {
   }
 }
 
+// Packed to the same number of tokens: what differs is attention, so no task takes longer than
+// over one sequence of them all.
+TEST(WorkloadCommand, LengthsOfAFileArePacked) {
+  const std::string folder = test_folder();
+  std::string table = "id,tokens\n";
+  for (int i = 1; i <= 100; ++i) table += std::to_string(i) + "," + std::to_string(37 * i) + "\n";
+  const std::string lengths = write_test_file(folder + "/lengths.csv", table);
+  const std::string path = folder + "/job.json";
+  const Ran made =
+      run_rrfp(init("llama3-8b", {"--pp", "4", "--lengths", lengths + ":tokens", "--out", path}));
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_TRUE(has(read_test_file(path), "\"column\": \"tokens\", \"unit\": 4096, \"pack\": true"))
+      << read_test_file(path);
+  EXPECT_EQ(run_rrfp({"sweep", path, "--iterations", "1"}).status, 0);
+}
+
 // The scenarios of the project that say how they were made are made so.
 TEST(WorkloadCommand, ScenariosOfTheProjectAreMadeAgain) {
   const std::filesystem::path folder = std::string(RRFP_SOURCE_DIR) + "/experiments";
