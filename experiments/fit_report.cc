@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "experiments/display_units.h"
+#include "experiments/sample.h"
 #include "experiments/statistics.h"
 #include "experiments/text_table.h"
 #include "experiments/trace_report.h"
@@ -124,9 +125,18 @@ std::string describe_steps(const FitReport& report) {
   row("simulated", report.check.simulated_ns.size(), simulated);
   ratio("simulated / measured", measured);
   ratio("simulated / replayed", replayed);
-  return "steps of the fitted scenario under the recorded order, drawn and "
-         "simulated:\n" +
-         table.text();
+  std::string text =
+      "steps of the fitted scenario under the recorded order, drawn and simulated:\n" +
+      table.text();
+  const std::vector<double> step_ns(report.observed.measured_ns.begin(),
+                                    report.observed.measured_ns.end());
+  const double steps = static_cast<double>(step_ns.size());
+  if (measured.mean_ns > 0) {
+    text += "the measured mean itself is known to within " +
+            share(standard_deviation(step_ns) / std::sqrt(steps - 1) / measured.mean_ns) +
+            " (standard error)\n";
+  }
+  return text;
 }
 
 /// What the file was made from, in a line.
