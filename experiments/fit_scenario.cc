@@ -213,7 +213,13 @@ class ScenarioBuilder {
     group.gradient_sync_ns.shape = StageTable::Shape::kPerStage;
     group.gradient_sync_ns.values = observed_.gradient_sync_ns;
     group.optimizer_ns = observed_.head_ns + observed_.optimizer_ns;
-    fitted_.scenario.memory.budget.activations = peak_activations_of(observed_.order);
+    std::vector<std::int64_t>& budget = fitted_.scenario.memory.budget.activations;
+    budget = peak_activations_of(observed_.order);
+    for (std::size_t rank = 0; rank < budget.size(); ++rank) {
+      const auto stages = observed_.program.stages_of(static_cast<int>(rank));
+      budget[rank] =
+          std::max({budget[rank], std::int64_t{1}, static_cast<std::int64_t>(stages.size())});
+    }
   }
 
   void add_policies() {
@@ -231,6 +237,12 @@ class ScenarioBuilder {
       policy.policy.window = window;
       policy.policy.arrangement = arrangement;
       if (waits) policy.policy.anticipation = Anticipation{750, 500};
+      // Admission keeps an activation's room for each stage of a rank, and a fixed order
+      // may need that room: its memory is what it holds, whatever is allowed.
+      if (window == 1 && !observed_.program.one_stage_per_rank()) {
+        policy.budget = Budget{};
+        policy.budget->bytes.assign(static_cast<std::size_t>(observed_.program.ranks()), {});
+      }
       fitted_.scenario.policies.push_back(std::move(policy));
     };
     const Arrangement given = Arrangement::kGiven;

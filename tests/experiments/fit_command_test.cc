@@ -165,6 +165,37 @@ TEST(FitCommand, SplitBackwardsStaySplit) {
   EXPECT_EQ(fit["policies"][0]["name"], "zb-h1");
 }
 
+// Several stages on a rank, and a graph with two roots, one of them frozen: the
+// recorded order runs in the budgets of the scenario.
+TEST(FitCommand, TakesPipelinesOfEveryShape) {
+  const std::string folder = test_folder();
+  json looped = job(4, 8, 1, 4);
+  looped["pipeline"]["shape"] = "looped";
+  looped["pipeline"]["chunks"] = 2;
+  looped["policies"] = {{{"name", "i"}, {"hint", "interleaved-1f1b"}, {"fixed", true}}};
+  json v = job(4, 8, 1, 4);
+  v["pipeline"]["shape"] = "v";
+  v["pipeline"]["split_backward"] = true;
+  v["durations"] = {{"forward_ms", 10}, {"input_gradient_ms", 11}, {"weight_gradient_ms", 9}};
+  v["policies"] = {{{"name", "v"}, {"hint", "zb-v"}, {"fixed", true}}};
+  json graph = job(3, 8, 1, 4);
+  graph["pipeline"]["stages"] = {
+      {{"rank", 0}, {"predecessors", json::array()}, {"backward", "none"}},
+      {{"rank", 1}, {"predecessors", json::array()}},
+      {{"rank", 2}, {"predecessors", {0, 1}}}};
+  graph["policies"] = {{{"name", "bf"}, {"hint", "bf"}}};
+  for (json* scenario : {&looped, &v, &graph}) {
+    (*scenario)["variability"] = {
+        {{"model", "lognormal"}, {"on", "compute"}, {"scope", "microbatch"}, {"cv", 0.2}}};
+    const std::string out = folder + "/fitted.json";
+    std::filesystem::remove(out);
+    const Ran ran =
+        run_rrfp({"fit", exported(folder, *scenario), "--iterations", "100", "--out", out});
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(run_rrfp({"sweep", out, "--iterations", "3", "--threads", "1"}).status, 0);
+  }
+}
+
 // Nothing varies: nothing is drawn, and steps are what they were.
 TEST(FitCommand, AJobThatDoesNotVary) {
   const json report = fitted({exported(test_folder(), job(4, 8, 1, 3)), "--iterations", "5"});
