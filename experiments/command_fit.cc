@@ -19,6 +19,8 @@ constexpr std::int64_t kCheckIterations = 1000;
 
 constexpr std::array kOptions = {
     OptionRow{"out", "FILE", "write the scenario to FILE, which must not exist"},
+    OptionRow{"split-fraction", "F",
+              "assume that W is this share of each recorded B (default: no split)"},
     OptionRow{"iterations", "N", "iterations that are drawn to check the fit (default 1000)"},
     OptionRow{"threads", "N", "threads (default: one per core); the results do not depend on it"},
     OptionRow{"json", "", "print the report and the scenario as rrfp.fit/1"},
@@ -58,6 +60,11 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!iterations.ok()) return iterations.error();
   const Result<std::int64_t> threads = options.integer_or("threads", usual_threads(), 1, 4096);
   if (!threads.ok()) return threads.error();
+  const Result<std::optional<double>> split = options.number("split-fraction", 0);
+  if (!split.ok()) return split.error();
+  if (*split && !(**split > 0 && **split < 1)) {
+    return Error{"--split-fraction: expected a share of B above 0 and below 1"};
+  }
   const std::optional<std::string> out = options.text("out");
   // What a person has edited since is not overwritten.
   if (std::error_code ignored; out && std::filesystem::exists(*out, ignored)) {
@@ -69,7 +76,12 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!observed.ok()) return in_file(*path, observed.error());
   Result<VarianceComponents> components = decompose_variance(observed->durations);
   if (!components.ok()) return in_file(*path, components.error());
-  FittedScenario fitted = fit_scenario(job_name(*path), *observed, *components);
+  if (*split && observed->program.split_backward()) {
+    return in_file(*path,
+                   Error{"--split-fraction: its backwards are recorded as I and W; leave the "
+                         "option out"});
+  }
+  FittedScenario fitted = fit_scenario(job_name(*path), *observed, *components, *split);
   Result<FitCheck> check = check_fit(*observed, *components, fitted.scenario,
                                      static_cast<int>(*iterations), static_cast<int>(*threads));
   if (!check.ok()) return in_file(*path, check.error());

@@ -124,7 +124,8 @@ class Shapes {
   std::vector<std::vector<double>> values_;  ///< by column
 };
 
-DurationTable draw(const ScenarioResolver& resolver, int iterations) {
+/// With the columns of the recorded job, also where its backward is split by assumption.
+DurationTable draw(const ScenarioResolver& resolver, bool split, int iterations) {
   const int replicas = resolver.scenario().data_parallel.replicas;
   DurationCollector collector(resolver.program(), replicas);
   for (int iteration = 0; iteration < iterations; ++iteration) {
@@ -132,7 +133,7 @@ DurationTable draw(const ScenarioResolver& resolver, int iterations) {
       collector.add(resolver.draw_world(iteration, replica).duration_ns);
     }
   }
-  return collector.table(resolver.program().split_backward());
+  return collector.table(split);
 }
 
 Result<std::vector<std::int64_t>> simulate_steps(const ScenarioResolver& resolver, int iterations,
@@ -170,8 +171,8 @@ Result<FitCheck> check_fit(const FitObservations& observed, const VarianceCompon
   check.iterations = iterations;
   const std::size_t rows_each = observed.durations.rows() / observed.durations.iterations;
   const std::size_t fit = std::max<std::size_t>(2, kMostRows / rows_each);
-  const DurationTable drawn =
-      draw(*resolver, static_cast<int>(std::min<std::size_t>(iterations, fit)));
+  const DurationTable drawn = draw(*resolver, observed.program.split_backward(),
+                                   static_cast<int>(std::min<std::size_t>(iterations, fit)));
   const Result<VarianceComponents> again = decompose_variance(drawn);
   if (!again.ok()) return again.error();
   const Shapes before(observed.durations, components, components.mean_ns);

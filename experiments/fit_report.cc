@@ -74,9 +74,7 @@ std::string describe_sources(const FitReport& report) {
   }
   row(
       "residual", [](const KindShape& shape) { return shape.residual; }, "-", "");
-  return "where the variance of durations comes from, as recorded and as "
-         "drawn:\n" +
-         table.text();
+  return "where the variance of durations comes from, as recorded and as drawn:\n" + table.text();
 }
 
 std::string describe_shapes(const FitReport& report) {
@@ -97,10 +95,8 @@ std::string describe_shapes(const FitReport& report) {
     row("recorded", kind.recorded, "");
     row("drawn", kind.drawn, fixed(kind.ks_distance, 3));
   }
-  return "durations and their correlations (of a microbatch, with its F on the "
-         "same stage and with "
-         "the\nsame kind on other stages); KS: the largest difference of the "
-         "two distributions:\n" +
+  return "durations and their correlations (of a microbatch, with its F on the same stage and with "
+         "the\nsame kind on other stages); KS: the largest difference of the two distributions:\n" +
          table.text();
 }
 
@@ -254,8 +250,7 @@ JsonValue fit_to_json(const FitReport& report) {
 std::string fitted_scenario_text(const FitReport& report) {
   std::string text = "// Fitted by `rrfp fit " + in_a_line(report.file) +
                      "`: " + origin_of(report) +
-                     ".\n// `rrfp sweep` and `rrfp simulate` take this file; "
-                     "edit it freely.\n" +
+                     ".\n// `rrfp sweep` and `rrfp simulate` take this file; edit it freely.\n" +
                      "// What the trace does not tell:\n";
   for (const std::string& sentence : report.fitted.unknown) text += "// - " + sentence + "\n";
   return text + to_text(scenario_to_json(report.fitted.scenario), JsonLayout::kReadable) + "\n";

@@ -31,8 +31,12 @@ double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
 class ScenarioBuilder {
  public:
-  ScenarioBuilder(const FitObservations& observed, const VarianceComponents& components)
-      : observed_(observed), components_(components), table_(observed.durations) {}
+  ScenarioBuilder(const FitObservations& observed, const VarianceComponents& components,
+                  std::optional<double> split_fraction)
+      : observed_(observed),
+        components_(components),
+        table_(observed.durations),
+        split_fraction_(split_fraction) {}
 
   FittedScenario build(const std::string& name) && {
     Scenario& scenario = fitted_.scenario;
@@ -40,6 +44,7 @@ class ScenarioBuilder {
     scenario.seed = 1;
     scenario.iterations = kIterations;
     scenario.pipeline = observed_.program.spec();
+    if (split_fraction_) scenario.pipeline.split_backward = true;
     add_durations();
     add_lengths(components_.microbatch);
     for (const CommonFactor& factor : components_.of_kind) add_lengths(factor);
@@ -74,7 +79,19 @@ class ScenarioBuilder {
       table.values[static_cast<std::size_t>(table_.columns[column].stage)] =
           std::llround(components_.mean_ns[column]);
     }
+    if (split_fraction_) split_backwards();
     if (!scenario.pipeline.split_backward) scenario.weight_ns = StageTable();
+  }
+
+  void split_backwards() {
+    Scenario& scenario = fitted_.scenario;
+    for (int stage = 0; stage < observed_.program.stages(); ++stage) {
+      if (observed_.program.backward_of(stage) != Backward::kFull) continue;
+      std::int64_t& input_ns = scenario.backward_ns.values[static_cast<std::size_t>(stage)];
+      const std::int64_t weight_ns = std::llround(static_cast<double>(input_ns) * *split_fraction_);
+      scenario.weight_ns.values[static_cast<std::size_t>(stage)] = weight_ns;
+      input_ns -= weight_ns;
+    }
   }
 
   /// A factor 1 + load z is a constant plus a multiple of the length 1 + most z,
@@ -222,111 +239,113 @@ class ScenarioBuilder {
     }
   }
 
+  void add_policy(std::string name, const HintSpec& hint, int window, bool waits,
+                  Arrangement arrangement) {
+    ScenarioPolicy policy;
+    policy.name = std::move(name);
+    policy.policy.hint = hint;
+    policy.policy.window = window;
+    policy.policy.arrangement = arrangement;
+    if (waits) policy.policy.anticipation = Anticipation{750, 500};
+    // Admission keeps an activation's room for each stage of a rank, and a fixed order
+    // may need that room: its memory is what it holds, whatever is allowed.
+    if (window == 1 && !observed_.program.one_stage_per_rank()) {
+      policy.budget = Budget{};
+      policy.budget->bytes.assign(static_cast<std::size_t>(observed_.program.ranks()), {});
+    }
+    fitted_.scenario.policies.push_back(std::move(policy));
+  }
+
   void add_policies() {
+    const bool split = fitted_.scenario.pipeline.split_backward;
+    const std::string name = observed_.schedule.empty() ? "recorded" : observed_.schedule;
     HintSpec recorded;
     recorded.name = observed_.schedule;
-    if (observed_.schedule.empty()) recorded.order = observed_.order;
-    const std::string recorded_name = observed_.schedule.empty() ? "recorded" : observed_.schedule;
+    // By name, a schedule of a split program would split the recorded backwards.
+    if (observed_.schedule.empty() || split_fraction_) recorded.order = observed_.order;
     HintSpec backward_first;
-    backward_first.name = observed_.program.split_backward() ? "bfw" : "bf";
-    const auto add = [this](std::string name, const HintSpec& hint, int window, bool waits,
-                            Arrangement arrangement) {
-      ScenarioPolicy policy;
-      policy.name = std::move(name);
-      policy.policy.hint = hint;
-      policy.policy.window = window;
-      policy.policy.arrangement = arrangement;
-      if (waits) policy.policy.anticipation = Anticipation{750, 500};
-      // Admission keeps an activation's room for each stage of a rank, and a fixed order
-      // may need that room: its memory is what it holds, whatever is allowed.
-      if (window == 1 && !observed_.program.one_stage_per_rank()) {
-        policy.budget = Budget{};
-        policy.budget->bytes.assign(static_cast<std::size_t>(observed_.program.ranks()), {});
+    backward_first.name = split ? "bfw" : "bf";
+    std::vector<HintSpec> others = {backward_first};
+    if (split_fraction_ && observed_.program.one_stage_per_rank()) {
+      others.emplace_back();
+      others.back().name = "zb-h1";
+    }
+    for (const Arrangement arrangement : {Arrangement::kGiven, Arrangement::kHill}) {
+      const bool given = arrangement == Arrangement::kGiven;
+      // Where microbatches are alike, their arrangement means nothing.
+      if (!given && !components_.microbatch.found()) break;
+      const std::string arranged = given ? "" : " hill";
+      add_policy(name + arranged, recorded, 1, false, arrangement);
+      if (given) add_policy(name + " ready", recorded, kNoWindow, false, arrangement);
+      add_policy(name + " ready+wait" + arranged, recorded, kNoWindow, true, arrangement);
+      for (const HintSpec& hint : others) {
+        add_policy(hint.name + " ready+wait" + arranged, hint, kNoWindow, true, arrangement);
       }
-      fitted_.scenario.policies.push_back(std::move(policy));
-    };
-    const Arrangement given = Arrangement::kGiven;
-    add(recorded_name, recorded, 1, false, given);
-    add(recorded_name + " ready", recorded, kNoWindow, false, given);
-    add(recorded_name + " ready+wait", recorded, kNoWindow, true, given);
-    add(backward_first.name + " ready+wait", backward_first, kNoWindow, true, given);
-    // Where microbatches are alike, their arrangement means nothing.
-    if (!components_.microbatch.found()) return;
-    const Arrangement hill = Arrangement::kHill;
-    add(recorded_name + " hill", recorded, 1, false, hill);
-    add(recorded_name + " ready+wait hill", recorded, kNoWindow, true, hill);
-    add(backward_first.name + " ready+wait hill", backward_first, kNoWindow, true, hill);
+    }
   }
 
   void tell_unknown() {
-    say("launch delay is left out, as in a replay: the host is taken to be in "
-        "time");
-    say("bytes are not in a trace: memory counts activations, a budget is what "
-        "the recorded order "
-        "holds; set /memory and the sizes of /network to compare in bytes or "
-        "to change them");
+    say("launch delay is left out, as in a replay: the host is taken to be in time");
+    say("bytes are not in a trace: memory counts activations, a budget is what the recorded order "
+        "holds; set /memory and the sizes of /network to compare in bytes or to change them");
     if (observed_.around_sd_ns > 0) {
       const DisplayUnit unit = time_unit(observed_.around_sd_ns);
-      say("what stands around the pipeline (collectives, optimizer) has its "
-          "mean in every "
+      say("what stands around the pipeline (collectives, optimizer) has its mean in every "
           "iteration; in the trace it varied by " +
           in_unit(observed_.around_sd_ns, unit) + " " + std::string(unit.name) +
           " (standard deviation)");
     }
-    if (!observed_.program.split_backward()) {
+    if (split_fraction_) {
+      say("the backward was recorded whole: that W is " + fixed(*split_fraction_, 3) +
+          " of each is an assumption");
+    } else if (!observed_.program.split_backward()) {
       say(observed_.merged_backwards
-              ? "some backwards were recorded as I and W and some whole: all "
-                "are whole here, so "
+              ? "some backwards were recorded as I and W and some whole: all are whole here, so "
                 "zero-bubble schedules cannot be tried"
-              : "backwards were recorded whole: what W is of B is not known, "
-                "so zero-bubble "
-                "schedules cannot be tried");
+              : "backwards were recorded whole: what W is of B is not known, so zero-bubble "
+                "schedules cannot be tried; --split-fraction assumes it");
     }
     if (observed_.lanes > 1) {
       say(std::to_string(observed_.lanes) +
-          " lanes were recorded: the slowest counts, differences between them "
-          "are left out");
+          " lanes were recorded: the slowest counts, differences between them are left out");
     }
     if (observed_.lost_transfers > 0) {
       say(std::to_string(observed_.lost_transfers) +
-          " messages were not recorded: their transfer is taken to be as the "
-          "others', or no time "
+          " messages were not recorded: their transfer is taken to be as the others', or no time "
           "where there are none; /network/latency_us sets it");
     }
     if (observed_.other_orders > 0) {
       say(std::to_string(observed_.other_orders) + " of " +
           std::to_string(table_.iterations * table_.replicas) +
-          " iterations of replicas ran another order than the first: the "
-          "policies have the first");
+          " iterations of replicas ran another order than the first: the policies have the first");
     }
     if (table_.replicas == 1) {
-      say("one replica was recorded: what differs between replicas and devices "
-          "is not known");
+      say("one replica was recorded: what differs between replicas and devices is not known");
     }
     if (table_.iterations < 10) {
       say(std::to_string(table_.iterations) +
-          " iterations are few: what changes from one to the next is hardly "
-          "known; 10 or more "
+          " iterations are few: what changes from one to the next is hardly known; 10 or more "
           "would tell");
     }
     if (table_.rows() < 100) {
       say(std::to_string(table_.rows()) +
-          " microbatches are few: the tails of the quantiles are those of this "
-          "sample");
+          " microbatches are few: the tails of the quantiles are those of this sample");
     }
   }
 
   const FitObservations& observed_;
   const VarianceComponents& components_;
   const DurationTable& table_;
+  const std::optional<double> split_fraction_;
   FittedScenario fitted_;
 };
 
 }  // namespace
 
 FittedScenario fit_scenario(const std::string& name, const FitObservations& observed,
-                            const VarianceComponents& components) {
-  return ScenarioBuilder(observed, components).build(name);
+                            const VarianceComponents& components,
+                            std::optional<double> split_fraction) {
+  return ScenarioBuilder(observed, components, split_fraction).build(name);
 }
 
 }  // namespace rrfp

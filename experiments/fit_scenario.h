@@ -4,6 +4,7 @@
 // Thread safety: pure function.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,12 @@ struct FittedScenario {
 ///    their own factor
 ///  - latency: the median transfer; each link's own quantiles around it
 ///  - end of an iteration: mean times
+/// Where `split_fraction` is given, W is taken to be this share of each backward,
+/// and policies that need a split backward join the others; the recorded order
+/// keeps its backwards whole. REQUIRES: it is above 0 and below 1, and the
+/// program's backward is whole.
 FittedScenario fit_scenario(const std::string& name, const FitObservations& observed,
-                            const VarianceComponents& components);
+                            const VarianceComponents& components,
+                            std::optional<double> split_fraction = std::nullopt);
 
 }  // namespace rrfp

@@ -165,6 +165,24 @@ TEST(FitCommand, SplitBackwardsStaySplit) {
   EXPECT_EQ(fit["policies"][0]["name"], "zb-h1");
 }
 
+// The recorded order still takes its backwards whole, so steps are what they were.
+TEST(FitCommand, AnAssumedSplitLeavesTheRecordedOrderAsItWas) {
+  const std::string trace = exported(test_folder(), job(4, 8, 2, 4));
+  const json whole = fitted({trace, "--iterations", "5"});
+  const json split = fitted({trace, "--iterations", "5", "--split-fraction", "0.4"});
+  EXPECT_EQ(split["step_time"], whole["step_time"]);
+  EXPECT_EQ(split["scenario"]["durations"]["weight_gradient_ns"][1], 8'000'000);
+  EXPECT_EQ(split["scenario"]["durations"]["input_gradient_ns"][1], 12'000'000);
+  const std::string folder = test_folder();
+  const std::string file = write_test_file(folder + "/split.json", split["scenario"].dump());
+  const Ran swept = run_rrfp({"sweep", file, "--iterations", "2", "--threads", "1", "--json"});
+  ASSERT_EQ(swept.status, 0) << swept.err;
+  EXPECT_TRUE(has(swept.out, "zb-h1 ready+wait")) << swept.out;
+  for (const char* wrong : {"0", "1", "x"}) {
+    EXPECT_EQ(run_rrfp({"fit", trace, "--split-fraction", wrong}).status, 2) << wrong;
+  }
+}
+
 // Several stages on a rank, and a graph with two roots, one of them frozen: the
 // recorded order runs in the budgets of the scenario.
 TEST(FitCommand, TakesPipelinesOfEveryShape) {
