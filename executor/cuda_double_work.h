@@ -1,0 +1,31 @@
+// How the double's launchers say what their work touches, and enqueue it.
+//
+// Thread safety: any.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "executor/cuda_double_streams.h"
+
+namespace rrfp {
+
+/// Of `count` numbers or bytes.
+template <typename Number>
+DoubleAccess reads(const Number* from, std::size_t count) {
+  return {reinterpret_cast<const std::byte*>(from), count * sizeof(Number), false};
+}
+template <typename Number>
+DoubleAccess writes(const Number* to, std::size_t count) {
+  return {reinterpret_cast<const std::byte*>(to), count * sizeof(Number), true};
+}
+
+inline cudaError_t enqueue(cudaStream_t stream, DoubleWork work, std::function<void()> run) {
+  reinterpret_cast<DoubleStream*>(stream)->enqueue(std::move(work), std::move(run));
+  return DoubleMachine::get().objection().empty() ? cudaSuccess : cudaErrorAssert;
+}
+
+}  // namespace rrfp
