@@ -20,24 +20,16 @@ constexpr std::uint32_t kWrongProduct = 0xffffffff;
 CudaSyntheticDevice::CudaSyntheticDevice(std::shared_ptr<CudaDevicePartitions> partitions,
                                          CudaPartition& partition, const Place& place,
                                          const CudaSettings& settings)
-    : partitions_(std::move(partitions)),
-      partition_(partition),
-      place_(place),
-      settings_(settings) {}
-
-// After a run that did not end by itself, work may still use what goes away.
-CudaSyntheticDevice::~CudaSyntheticDevice() {
-  if (busy()) cudaStreamSynchronize(partition_.compute());
-}
+    : CudaQueueDevice(std::move(partitions), partition, place, settings) {}
 
 Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration) {
   world_ = &world;
   iteration_ = iteration;
   if (!length_) {
     // The first call of the worker's own thread.
-    Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition_.device()));
+    Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition().device()));
     if (!chosen.ok()) return chosen;
-    const Result<CudaWorkLength> measured = CudaWorkLength::measure(partition_, largest_message());
+    const Result<CudaWorkLength> measured = CudaWorkLength::measure(partition(), largest_message());
     if (!measured.ok()) return measured.error();
     length_ = *measured;
   }
@@ -45,8 +37,7 @@ Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration
   const auto messages = program.edges().size() * static_cast<std::size_t>(program.microbatches());
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);
-  queue_.clear();
-  head_ = next_ = 0;
+  clear_queue();
   return {};
 }
 
@@ -56,7 +47,7 @@ std::size_t CudaSyntheticDevice::message(EdgeId edge, int microbatch) const {
 
 std::size_t CudaSyntheticDevice::bytes_of(EdgeId edge, int microbatch) const {
   const std::int64_t full = world_->message_bytes()[message(edge, microbatch)];
-  return std::min(static_cast<std::size_t>(full), settings_.payload_limit);
+  return std::min(static_cast<std::size_t>(full), settings().payload_limit);
 }
 
 std::size_t CudaSyntheticDevice::output_bytes(TaskId task) const {
@@ -71,18 +62,18 @@ std::size_t CudaSyntheticDevice::output_bytes(TaskId task) const {
 std::size_t CudaSyntheticDevice::largest_message() const {
   const std::vector<std::int64_t>& all = world_->message_bytes();
   const std::int64_t largest = all.empty() ? 0 : *std::max_element(all.begin(), all.end());
-  return std::min(static_cast<std::size_t>(largest), settings_.payload_limit);
+  return std::min(static_cast<std::size_t>(largest), settings().payload_limit);
 }
 
 // Different for every message, so that one delivered in place of another shows.
 std::uint64_t CudaSyntheticDevice::word_of(EdgeId edge, int microbatch) const {
-  return random_bits({static_cast<std::uint64_t>(place_.replica),
+  return random_bits({static_cast<std::uint64_t>(place().replica),
                       static_cast<std::uint64_t>(iteration_),
-                      static_cast<std::uint64_t>(place_.lane), message(edge, microbatch)});
+                      static_cast<std::uint64_t>(place().lane), message(edge, microbatch)});
 }
 
 Result<void> CudaSyntheticDevice::take_input(TaskId task, int producer, Payload payload) {
-  if (failure_) return *failure_;
+  if (failure()) return *failure();
   const Program& program = world_->program();
   const int microbatch = program.microbatch_of(task);
   const Kind kind = program.slot_of(task) == Slot::kForward ? Kind::kForward : Kind::kBackward;
@@ -99,44 +90,11 @@ Result<void> CudaSyntheticDevice::take_input(TaskId task, int producer, Payload 
   return {};
 }
 
-void CudaSyntheticDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {
-  Held held;
-  held.task = task;
-  held.not_before_ns = not_before_ns;
-  queue_.push_back(held);
-  // The sooner it is in the stream, the less the stream stands idle.
-  if (failure_) return;
-  if (Result<void> enqueued = enqueue_due(now_ns); !enqueued.ok()) failure_ = enqueued.error();
-}
-
-Result<void> CudaSyntheticDevice::enqueue_due(std::int64_t now_ns) {
-  for (; next_ < queue_.size(); ++next_) {
-    Held& held = queue_[next_];
-    if (held.start_mark == 0) {
-      if (now_ns < held.not_before_ns) return {};
-      const Result<std::int64_t> mark = partition_.compute_marks().leave();
-      if (!mark.ok()) return mark.error();
-      held.start_mark = *mark;
-    }
-    if (settings_.grid.lanes > 1 && !held.group_started) return {};
-    if (Result<void> enqueued = enqueue_work(held); !enqueued.ok()) return enqueued;
-  }
-  return {};
-}
-
-Result<void> CudaSyntheticDevice::enqueue_work(Held& held) {
-  if (settings_.grid.lanes > 1) {
-    const int group = place_.replica * settings_.grid.ranks + place_.rank;
-    note_group_work(group, place_.lane, static_cast<std::uint64_t>(held.task));
-  }
-  const Result<std::size_t> checked_bytes = check_inputs(held.task);
+Result<void> CudaSyntheticDevice::enqueue(TaskId task) {
+  const Result<std::size_t> checked_bytes = check_inputs(task);
   if (!checked_bytes.ok()) return checked_bytes.error();
-  if (Result<void> worked = work(held.task, *checked_bytes); !worked.ok()) return worked;
-  if (Result<void> filled = fill_outputs(held.task); !filled.ok()) return filled;
-  const Result<std::int64_t> mark = partition_.compute_marks().leave();
-  if (!mark.ok()) return mark.error();
-  held.end_mark = *mark;
-  return {};
+  if (Result<void> worked = work(task, *checked_bytes); !worked.ok()) return worked;
+  return fill_outputs(task);
 }
 
 Result<void> CudaSyntheticDevice::work(TaskId task, std::size_t checked_bytes) {
@@ -144,8 +102,8 @@ Result<void> CudaSyntheticDevice::work(TaskId task, std::size_t checked_bytes) {
   const int products = length_->products_for(length_ns, checked_bytes, output_bytes(task));
   return check_cuda(
       "launch of the matrix chain",
-      launch_matrix_chain(length_->blocks(), products, {partition_.fault().get(), kWrongProduct},
-                          partition_.compute()));
+      launch_matrix_chain(length_->blocks(), products, {partition().fault().get(), kWrongProduct},
+                          partition().compute()));
 }
 
 Result<std::size_t> CudaSyntheticDevice::check_inputs(TaskId task) {
@@ -155,11 +113,11 @@ Result<std::size_t> CudaSyntheticDevice::check_inputs(TaskId task) {
   for (const EdgeId edge : program.edges_to(program.stage_of(task), program.slot_of(task))) {
     const std::optional<CudaMessage>& input = inbox_[message(edge, microbatch)];
     if (!input) continue;
-    const FaultReport report = {partition_.fault().get(), static_cast<std::uint32_t>(edge) + 1};
+    const FaultReport report = {partition().fault().get(), static_cast<std::uint32_t>(edge) + 1};
     Result<void> launched =
         check_cuda("launch of the check of an input",
                    launch_check_pattern(input->block, input->bytes, word_of(edge, microbatch),
-                                        report, partition_.compute()));
+                                        report, partition().compute()));
     if (!launched.ok()) return launched.error();
     bytes += input->bytes;
   }
@@ -172,46 +130,20 @@ Result<void> CudaSyntheticDevice::fill_outputs(TaskId task) {
   for (const EdgeId edge : program.edges_from(program.stage_of(task), program.slot_of(task))) {
     const std::size_t bytes = bytes_of(edge, microbatch);
     if (program.edge(edge).local() || bytes == 0) continue;
-    const Result<void*> block = partition_.blocks().take(bytes);
+    const Result<void*> block = partition().blocks().take(bytes);
     if (!block.ok()) return block.error();
-    outbox_[message(edge, microbatch)] = CudaMessage{*block, bytes, &partition_.blocks()};
+    outbox_[message(edge, microbatch)] = CudaMessage{*block, bytes, &partition().blocks()};
     Result<void> launched = check_cuda(
         "launch of the filling of an output",
-        launch_fill_pattern(*block, bytes, word_of(edge, microbatch), partition_.compute()));
+        launch_fill_pattern(*block, bytes, word_of(edge, microbatch), partition().compute()));
     if (!launched.ok()) return launched;
   }
   return {};
 }
 
-std::optional<DeviceEvent> CudaSyntheticDevice::poll(std::int64_t now_ns) {
-  looked_ns_ = now_ns;
-  if (head_ == queue_.size()) return std::nullopt;
-  std::int64_t reached = 0;
-  if (!failure_) {
-    if (Result<void> enqueued = enqueue_due(now_ns); !enqueued.ok()) failure_ = enqueued.error();
-    const Result<std::int64_t> mark = partition_.compute_marks().reached();
-    if (!mark.ok() && !failure_) failure_ = mark.error();
-    if (mark.ok()) reached = *mark;
-  }
-  Held& held = queue_[head_];
-  if (!held.started) {
-    if (!failure_ && (held.start_mark == 0 || reached < held.start_mark)) return std::nullopt;
-    held.started = true;
-    return DeviceEvent{DeviceEvent::Type::kStarted, held.task, now_ns};
-  }
-  if (!failure_) {
-    if (held.end_mark == 0 || reached < held.end_mark) return std::nullopt;
-    if (Result<void> finished = finish(held.task); !finished.ok()) failure_ = finished.error();
-  }
-  const TaskId task = held.task;
-  ++head_;
-  next_ = std::max(next_, head_);
-  return DeviceEvent{DeviceEvent::Type::kFinished, task, now_ns};
-}
-
 Result<void> CudaSyntheticDevice::finish(TaskId task) {
   const Program& program = world_->program();
-  if (const std::uint32_t fault = partition_.fault().load(); fault == kWrongProduct) {
+  if (const std::uint32_t fault = partition().fault().load(); fault == kWrongProduct) {
     return Error{to_string(program.task(task)) + ": the device computes wrong matrix products"};
   } else if (fault != 0) {
     const int from = program.edge(static_cast<EdgeId>(fault - 1)).from;
@@ -227,24 +159,8 @@ Result<void> CudaSyntheticDevice::finish(TaskId task) {
   return {};
 }
 
-// A stream does not wake anybody, so it is looked at from time to time.
-std::int64_t CudaSyntheticDevice::next_event_ns() const {
-  if (head_ == queue_.size()) return kNever;
-  const Held& held = queue_[head_];
-  if (failure_) return 0;
-  if (held.start_mark == 0) return held.not_before_ns;
-  if (held.started && held.end_mark == 0) return kNever;  // until all lanes have started it
-  return looked_ns_ + settings_.look_every_ns;
-}
-
-void CudaSyntheticDevice::on_group_start(TaskId task, [[maybe_unused]] std::int64_t start_ns) {
-  if (failure_) return;
-  RRFP_CHECK(next_ < queue_.size() && queue_[next_].task == task);
-  queue_[next_].group_started = true;
-}
-
 Result<Payload> CudaSyntheticDevice::output(TaskId task, EdgeId edge) {
-  if (failure_) return *failure_;
+  if (failure()) return *failure();
   std::optional<CudaMessage>& sent = outbox_[message(edge, world_->program().microbatch_of(task))];
   if (!sent) return Payload();
   Payload payload = to_payload(*sent);
@@ -253,7 +169,7 @@ Result<Payload> CudaSyntheticDevice::output(TaskId task, EdgeId edge) {
 }
 
 Result<Payload> CudaSyntheticDevice::gradient(int stage) {
-  if (failure_) return *failure_;
+  if (failure()) return *failure();
   return token_gradient(stage);
 }
 
@@ -267,7 +183,7 @@ Result<void> CudaSyntheticDevice::take_gradient(int stage, Payload sum) {
 }
 
 Result<void> CudaSyntheticDevice::finish_iteration() {
-  if (failure_) return *failure_;
+  if (failure()) return *failure();
   return check_cuda("an earlier call", cudaGetLastError());
 }
 

@@ -1,0 +1,121 @@
+#include "executor/cuda_queue_device.h"
+
+#include <algorithm>
+
+#include "executor/cuda_error.h"
+#include "executor/cuda_launchers.h"
+#include "scheduler_core/check.h"
+
+namespace rrfp {
+
+CudaQueueDevice::CudaQueueDevice(std::shared_ptr<CudaDevicePartitions> partitions,
+                                 CudaPartition& partition, const Place& place,
+                                 const CudaSettings& settings)
+    : partitions_(std::move(partitions)),
+      partition_(partition),
+      place_(place),
+      settings_(settings) {}
+
+CudaQueueDevice::~CudaQueueDevice() {
+  if (busy()) drain();
+}
+
+void CudaQueueDevice::drain() const { cudaStreamSynchronize(partition_.compute()); }
+
+void CudaQueueDevice::clear_queue() {
+  queue_.clear();
+  head_ = next_ = 0;
+}
+
+void CudaQueueDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {
+  Held held;
+  held.task = task;
+  held.not_before_ns = not_before_ns;
+  queue_.push_back(held);
+  // The sooner it is in the stream, the less the stream stands idle.
+  if (failure_) return;
+  if (const Result<bool> enqueued = enqueue_due(now_ns); !enqueued.ok()) fail(enqueued.error());
+}
+
+// True where the work of a task was enqueued.
+Result<bool> CudaQueueDevice::enqueue_due(std::int64_t now_ns) {
+  bool any = false;
+  for (; next_ < queue_.size(); ++next_) {
+    Held& held = queue_[next_];
+    if (held.start_mark == 0) {
+      if (now_ns < held.not_before_ns) break;
+      const Result<std::int64_t> mark = partition_.compute_marks().leave();
+      if (!mark.ok()) return mark.error();
+      held.start_mark = *mark;
+    }
+    if (settings_.grid.lanes > 1 && !held.group_started) break;
+    if (Result<void> enqueued = enqueue_work(held); !enqueued.ok()) return enqueued.error();
+    any = true;
+  }
+  return any;
+}
+
+Result<void> CudaQueueDevice::enqueue_work(Held& held) {
+  if (settings_.grid.lanes > 1) {
+    const int group = place_.replica * settings_.grid.ranks + place_.rank;
+    note_group_work(group, place_.lane, static_cast<std::uint64_t>(held.task));
+  }
+  if (Result<void> enqueued = enqueue(held.task); !enqueued.ok()) return enqueued;
+  const Result<std::int64_t> mark = partition_.compute_marks().leave();
+  if (!mark.ok()) return mark.error();
+  held.end_mark = *mark;
+  return {};
+}
+
+std::optional<DeviceEvent> CudaQueueDevice::poll(std::int64_t now_ns) {
+  looked_ns_ = now_ns;
+  if (head_ == queue_.size()) return std::nullopt;
+  std::int64_t reached = 0;
+  if (!failure_) {
+    const Result<bool> enqueued = enqueue_due(now_ns);
+    if (!enqueued.ok()) fail(enqueued.error());
+    if (enqueued.ok() && *enqueued) return std::nullopt;
+    const Result<std::int64_t> mark = partition_.compute_marks().reached();
+    if (!mark.ok()) fail(mark.error());
+    if (mark.ok()) reached = *mark;
+  }
+  Held& held = queue_[head_];
+  if (!held.started) {
+    if (!failure_ && (held.start_mark == 0 || reached < held.start_mark)) return std::nullopt;
+    held.started = true;
+    held.not_done_before_ns = now_ns + least_length_ns(held.task);
+    return DeviceEvent{DeviceEvent::Type::kStarted, held.task, now_ns};
+  }
+  if (!failure_) {
+    if (held.end_mark == 0 || reached < held.end_mark || now_ns < held.not_done_before_ns) {
+      return std::nullopt;
+    }
+    if (Result<void> finished = finish(held.task); !finished.ok()) fail(finished.error());
+  }
+  const TaskId task = held.task;
+  ++head_;
+  next_ = std::max(next_, head_);
+  return DeviceEvent{DeviceEvent::Type::kFinished, task, now_ns};
+}
+
+// A stream does not wake anybody, so it is looked at from time to time.
+std::int64_t CudaQueueDevice::next_event_ns() const {
+  if (head_ == queue_.size()) return kNever;
+  const Held& held = queue_[head_];
+  if (failure_) return 0;
+  if (held.start_mark == 0) return held.not_before_ns;
+  if (held.started && held.end_mark == 0 && !held.group_started && settings_.grid.lanes > 1) {
+    return kNever;  // until all lanes have started it
+  }
+  return looked_ns_ + settings_.look_every_ns;
+}
+
+void CudaQueueDevice::on_group_start(TaskId task, std::int64_t start_ns) {
+  if (failure_) return;
+  RRFP_CHECK(next_ < queue_.size() && queue_[next_].task == task);
+  Held& held = queue_[next_];
+  held.group_started = true;
+  held.not_done_before_ns = start_ns + least_length_ns(task);
+}
+
+}  // namespace rrfp

@@ -1,0 +1,88 @@
+// What the devices that enqueue tasks on a stream have in common: when work is
+// enqueued, and how its start and end are seen, by marks in the stream. What
+// the work of a task is, whoever derives from this says.
+//
+// Invariants
+//  1. Work is enqueued only once nothing it needs is still to come: a stream
+//     never waits for another one, nor for another rank.
+//  2. After an error nothing more is enqueued; tasks are reported as ended, and
+//     the next call that can says what it was.
+//  3. What a look enqueues it does not report: enqueuing may take time.
+//
+// With lanes, a task's work is enqueued when all lanes have started it.
+//
+// Not thread safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "executor/cuda_module.h"
+#include "executor/cuda_partition.h"
+#include "executor/device.h"
+
+namespace rrfp {
+
+class CudaQueueDevice : public Device {
+ public:
+  /// After a run that did not end by itself, waits for what is in the stream.
+  ~CudaQueueDevice() override;
+
+  void launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) override;
+  std::optional<DeviceEvent> poll(std::int64_t now_ns) override;
+  std::int64_t next_event_ns() const override;
+  bool busy() const override { return head_ < queue_.size(); }
+  void on_group_start(TaskId task, std::int64_t start_ns) override;
+
+ protected:
+  /// `partitions` holds `partition`, and is kept.
+  CudaQueueDevice(std::shared_ptr<CudaDevicePartitions> partitions, CudaPartition& partition,
+                  const Place& place, const CudaSettings& settings);
+
+  CudaPartition& partition() const { return partition_; }
+  const Place& place() const { return place_; }
+  const CudaSettings& settings() const { return settings_; }
+  const std::optional<Error>& failure() const { return failure_; }
+  /// Waits for the stream, which is to be done before anything that work uses
+  /// goes away.
+  void drain() const;
+  /// Nothing is held any more.
+  void clear_queue();
+
+ private:
+  struct Held {
+    TaskId task = kNoTask;
+    std::int64_t not_before_ns = 0;
+    std::int64_t not_done_before_ns = 0;
+    std::int64_t start_mark = 0;  // 0: not enqueued
+    std::int64_t end_mark = 0;    // 0: nor is its work
+    bool started = false;         // and said so
+    bool group_started = false;
+  };
+
+  /// Enqueues the work of `task` in partition().compute().
+  virtual Result<void> enqueue(TaskId task) = 0;
+  /// The stream is past that.
+  virtual Result<void> finish(TaskId task) = 0;
+  /// `task` is not to end sooner after its start.
+  virtual std::int64_t least_length_ns([[maybe_unused]] TaskId task) const { return 0; }
+
+  Result<bool> enqueue_due(std::int64_t now_ns);
+  Result<void> enqueue_work(Held& held);
+  void fail(const Error& error) {
+    if (!failure_) failure_ = error;
+  }
+
+  const std::shared_ptr<CudaDevicePartitions> partitions_;
+  CudaPartition& partition_;
+  const Place place_;
+  const CudaSettings settings_;
+  std::vector<Held> queue_;  // from head_ on it is held
+  std::size_t head_ = 0;
+  std::size_t next_ = 0;  // the first whose work is not enqueued
+  std::int64_t looked_ns_ = 0;
+  std::optional<Error> failure_;
+};
+
+}  // namespace rrfp
