@@ -46,8 +46,10 @@ struct DoubleWork {
 
 class DoubleChecks {
  public:
-  /// More than this many pieces of work in one stream are piling up.
-  static constexpr std::size_t kMostQueued = 64;
+  /// More than this many pieces of work in one stream are piling up: a device
+  /// holds about as many, and then a launch waits. A pass of a large stage of
+  /// the training model has some hundred.
+  static constexpr std::size_t kMostQueued = 1024;
 
   void on_allocated(const void* memory, std::size_t bytes);
   void on_freed(const void* memory);

@@ -156,11 +156,22 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  if (kind != cudaMemcpyDeviceToDevice) return cudaErrorInvalidMemcpyDirection;
-  const DoubleWork work{"a copy",
-                        {{static_cast<const std::byte*>(from), bytes, false},
-                         {static_cast<const std::byte*>(to), bytes, true}}};
+  DoubleWork work{"a copy", {}};
+  // Memory of the host is nobody's business but the host's.
+  if (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDeviceToHost) {
+    work.accesses.push_back({static_cast<const std::byte*>(from), bytes, false});
+  }
+  if (kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyHostToDevice) {
+    work.accesses.push_back({static_cast<const std::byte*>(to), bytes, true});
+  }
+  if (work.accesses.empty()) return cudaErrorInvalidMemcpyDirection;
   stream_of(stream).enqueue(work, [=] { std::memcpy(to, from, bytes); });
+  return verdict();
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  const DoubleWork work{"a memset", {{static_cast<const std::byte*>(to), bytes, true}}};
+  stream_of(stream).enqueue(work, [=] { std::memset(to, value, bytes); });
   return verdict();
 }
 

@@ -41,10 +41,11 @@ std::int64_t time_of(std::int64_t multiplications) {
 
 }  // namespace
 
-Result<TrainingCases> TrainingCases::create(const ModelSpec& spec, const Program& program) {
+Result<TrainingCases> TrainingCases::create(const ModelSpec& spec, const Program& program,
+                                            TrainingFootprint footprint) {
   const Result<std::vector<StageCut>> cuts = cut_model(spec, program);
   if (!cuts.ok()) return cuts.error();
-  TrainingCases cases(spec);
+  TrainingCases cases(spec, std::move(footprint));
   for (const StageCut& cut : *cuts) {
     if (cut.root >= 0) ++cases.roots_;
     cases.stages_.emplace_back(spec, cut, HeldLanes{});
@@ -61,6 +62,11 @@ Case TrainingCases::fill(Case base, const std::vector<std::vector<int>>& lengths
   return base;
 }
 
+StashBytes TrainingCases::stash_bytes(const Stage& stage, std::span<const int> lengths) const {
+  if (footprint_.stash) return footprint_.stash(spec_, stage.cut(), lengths);
+  return {stage.forward_bytes(lengths), stage.weight_bytes(lengths)};
+}
+
 void TrainingCases::fill_memory(Case& made, const std::vector<std::vector<int>>& lengths) const {
   const Program& program = made.program;
   std::vector<std::int64_t> old_bytes = std::move(made.memory.activation_bytes);
@@ -71,9 +77,10 @@ void TrainingCases::fill_memory(Case& made, const std::vector<std::vector<int>>&
     for (int m = 0; m < program.microbatches(); ++m) {
       const std::vector<int>& of = lengths[static_cast<std::size_t>(m)];
       const std::size_t at = by_stage(program, stage.cut().stage, m);
-      made.memory.weight_stash_bytes[at] = stage.weight_bytes(of);
+      const StashBytes bytes = stash_bytes(stage, of);
+      made.memory.weight_stash_bytes[at] = bytes.weight;
       // Taken at F: what F leaves and, where that is more, what I turns it into.
-      made.memory.activation_bytes[at] = std::max(stage.forward_bytes(of), stage.weight_bytes(of));
+      made.memory.activation_bytes[at] = std::max(bytes.forward, bytes.weight);
     }
   }
   for (std::size_t rank = 0; rank < made.memory.budget_bytes.size(); ++rank) {
@@ -100,8 +107,9 @@ void TrainingCases::fill_messages(Case& made, const std::vector<std::vector<int>
       }
       const auto forward = static_cast<std::size_t>(program.task_id(number, Slot::kForward, m));
       const auto backward = static_cast<std::size_t>(program.task_id(number, Slot::kBackward, m));
-      made.network.message_bytes[forward] = bytes_of(rows_of(stage.cut().roots, of), spec_.width);
-      made.network.message_bytes[backward] = bytes_of(gradient_rows, spec_.width);
+      const std::int64_t row_bytes = spec_.width * footprint_.number_bytes;
+      made.network.message_bytes[forward] = rows_of(stage.cut().roots, of) * row_bytes;
+      made.network.message_bytes[backward] = gradient_rows * row_bytes;
     }
   }
 }

@@ -201,9 +201,9 @@ TEST_F(CudaDouble, AgreesWithMembersOfAGroupThatKeepTheOrder) {
 }
 
 TEST_F(CudaDouble, ObjectsToAStreamInWhichWorkPilesUp) {
-  prepare(1, 5 * kMillisecond, 64);
+  prepare(1, kMillisecond, 400);
   sender_ = device({0, 0, 0});
-  for (int m = 0; m < 64; ++m) sender_->launch(forward(0, m), 0, 0);
+  for (int m = 0; m < 400; ++m) sender_->launch(forward(0, m), 0, 0);
   expect_objection("work piles up in stream");
 }
 

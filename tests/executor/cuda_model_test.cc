@@ -1,0 +1,405 @@
+// Goal: the training model on a device computes what the CPU's computes: every
+// layer's output, the gradient of its input and of each of its weights, and so
+// for a whole stage. The CPU's is in double precision and itself held against
+// finite differences; the device's is in single precision.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "executor/cuda_double_streams.h"
+#include "executor/cuda_launchers.h"
+#include "executor/cuda_model_stage.h"
+#include "executor/cuda_partition.h"
+#include "executor/model_stage.h"
+#include "scheduler_core/random.h"
+
+namespace rrfp {
+namespace {
+
+// Of sums of some hundred numbers of single precision.
+constexpr Real kTolerance = 2e-5;
+
+Matrix random_matrix(int rows, int columns, std::uint64_t seed) {
+  Matrix matrix(rows, columns);
+  for (Eigen::Index i = 0; i < matrix.size(); ++i) {
+    matrix.data()[i] = 2 * random_unit({seed, 0, 1, static_cast<std::uint64_t>(i)}) - 1;
+  }
+  return matrix;
+}
+
+ModelSpec small_spec() {
+  ModelSpec spec;
+  spec.width = 24;
+  spec.heads = 3;
+  spec.mlp_width = 40;
+  spec.blocks = 2;
+  spec.longest = 9;
+  return spec;
+}
+
+// Zero weights (biases) would hide errors, and equal ones would too.
+void scatter_weights(const ParameterList& parameters) {
+  std::uint64_t seed = 100;
+  for (Parameter* parameter : parameters) {
+    const Matrix& value = parameter->value;
+    parameter->value +=
+        0.3 * random_matrix(static_cast<int>(value.rows()), static_cast<int>(value.cols()), ++seed);
+  }
+}
+
+void expect_near(const Matrix& found, const Matrix& expected, const std::string& what) {
+  ASSERT_EQ(found.rows(), expected.rows()) << what;
+  ASSERT_EQ(found.cols(), expected.cols()) << what;
+  EXPECT_GT(expected.cwiseAbs().maxCoeff(), 0) << what << ": numbers that are all 0 prove nothing";
+  for (Eigen::Index i = 0; i < found.size(); ++i) {
+    const Real number = expected.data()[i];
+    ASSERT_NEAR(found.data()[i], number, kTolerance * (1 + std::abs(number)))
+        << what << ", number " << i;
+  }
+}
+
+class CudaModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    DoubleMachine::get().reset();
+    Result<CudaDevicePartitions> made = CudaDevicePartitions::create(0, 1);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    partitions_ = std::make_unique<CudaDevicePartitions>(std::move(*made));
+    Result<std::unique_ptr<CudaCompute>> compute =
+        CudaCompute::create(partitions_->partition(0).compute(), false);
+    ASSERT_TRUE(compute.ok()) << compute.error().message;
+    compute_ = std::move(*compute);
+  }
+  void TearDown() override {
+    if (compute_ != nullptr) {
+      EXPECT_FALSE(compute_->failure()) << compute_->failure()->message;
+    }
+    if (!planted_) {
+      EXPECT_EQ(DoubleMachine::get().objection(), "");
+    }
+    parameters_.reset();
+    memory_.clear();
+    compute_.reset();
+    partitions_.reset();
+    DoubleMachine::get().reset();
+  }
+
+  std::byte* allocate(std::size_t bytes) {
+    Result<CudaMemory> memory = CudaMemory::create(bytes, "a test");
+    EXPECT_TRUE(memory.ok()) << memory.error().message;
+    memory_.push_back(std::move(*memory));
+    return memory_.back().data();
+  }
+  void wait() { ASSERT_EQ(cudaStreamSynchronize(compute_->stream()), cudaSuccess); }
+
+  void upload(const Matrix& from, const CudaMatrix& to) {
+    const Eigen::MatrixX<float> numbers =
+        Eigen::Map<const Eigen::VectorX<Real>>(from.data(), from.size()).cast<float>();
+    ASSERT_EQ(cudaMemcpyAsync(to.data, numbers.data(), to.bytes(), cudaMemcpyHostToDevice,
+                              compute_->stream()),
+              cudaSuccess);
+    wait();
+  }
+  Matrix download(const CudaMatrix& from) {
+    std::vector<float> numbers(from.size());
+    EXPECT_EQ(cudaMemcpyAsync(numbers.data(), from.data, from.bytes(), cudaMemcpyDeviceToHost,
+                              compute_->stream()),
+              cudaSuccess);
+    wait();
+    Matrix to(from.rows, from.columns);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      to.data()[i] = static_cast<Real>(numbers[i]);
+    }
+    return to;
+  }
+
+  CudaParameterCursor put(const ParameterList& parameters) {
+    Result<CudaParameters> made = CudaParameters::create(parameters, *compute_);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    parameters_ = std::make_unique<CudaParameters>(std::move(*made));
+    return CudaParameterCursor(*parameters_);
+  }
+  void expect_gradients(const CudaParameters& of, const ParameterList& parameters) {
+    const Result<std::vector<NamedMatrix>> found = of.gradients(*compute_);
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    ASSERT_EQ(found->size(), parameters.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      EXPECT_EQ((*found)[i].first, parameters[i]->name);
+      expect_near((*found)[i].second, parameters[i]->gradient, parameters[i]->name);
+    }
+  }
+
+  CudaPass pass(const ModelSpec& spec, int rows) {
+    CudaCarver measure;
+    static_cast<void>(CudaScratch::lay_out(spec, rows, measure));
+    CudaCarver carver(allocate(measure.bytes()));
+    return {*compute_, lanes_, CudaScratch::lay_out(spec, rows, carver)};
+  }
+  // Carvers of memory for what `lay_out` needs.
+  template <typename LayOut>
+  auto lay_out(LayOut function) {
+    CudaStashCarvers carvers;
+    static_cast<void>(function(carvers));
+    carvers = {CudaCarver(allocate(carvers.until_input.bytes())),
+               CudaCarver(allocate(carvers.until_weight.bytes()))};
+    return function(carvers);
+  }
+
+  std::unique_ptr<CudaDevicePartitions> partitions_;
+  std::unique_ptr<CudaCompute> compute_;
+  CudaLaneSum lanes_;
+  std::unique_ptr<CudaParameters> parameters_;
+  std::vector<CudaMemory> memory_;
+  bool planted_ = false;  // the test wants an objection
+};
+
+TEST_F(CudaModel, LayerNorm) {
+  const ModelSpec spec = small_spec();
+  LayerNorm layer("norm", spec.width);
+  ParameterList parameters;
+  layer.list(parameters);
+  scatter_weights(parameters);
+  CudaParameterCursor weights = put(parameters);
+  const CudaLayerNorm on_device(weights);
+  const Matrix input = random_matrix(7, spec.width, 1);
+  const Matrix by = random_matrix(7, spec.width, 2);
+
+  const CudaPass with = pass(spec, 7);
+  const CudaLayerNorm::Stash stash =
+      lay_out([&](CudaStashCarvers& carvers) { return CudaLayerNorm::lay_out(spec, 7, carvers); });
+  LayerNorm::Stash expected;
+  upload(input, with.scratch.stream);
+  on_device.forward(*compute_, with.scratch.stream, stash, with.scratch.part);
+  expect_near(download(with.scratch.part), layer.forward(input, expected), "output");
+  // Gradients are added to what is there.
+  upload(input, with.scratch.gradient);
+  upload(by, with.scratch.part);
+  on_device.input_gradient(*compute_, with.scratch.part, stash, with.scratch.gradient);
+  expect_near(download(with.scratch.gradient), input + layer.input_gradient(by, expected), "input");
+  on_device.weight_gradient(*compute_, stash);
+  layer.weight_gradient(expected);
+  expect_gradients(*parameters_, parameters);
+}
+
+TEST_F(CudaModel, Attention) {
+  for (const bool causal : {false, true}) {
+    SCOPED_TRACE(causal ? "causal" : "sees all");
+    const ModelSpec spec = small_spec();
+    Attention layer(spec, 0, {0, 1}, causal);
+    ParameterList parameters;
+    layer.list(parameters);
+    scatter_weights(parameters);
+    CudaParameterCursor weights = put(parameters);
+    const CudaAttention on_device(spec, causal, weights);
+    const Matrix input = random_matrix(7, spec.width, 1);
+    const Matrix by = random_matrix(7, spec.width, 2);
+
+    HeldLaneSum lanes;
+    Attention::Stash expected;
+    const CudaPass with = pass(spec, 7);
+    const CudaAttention::Stash stash = lay_out(
+        [&](CudaStashCarvers& carvers) { return CudaAttention::lay_out(spec, 7, carvers); });
+    upload(input, stash.input);
+    upload(by, with.scratch.stream);
+    on_device.forward(with, stash, with.scratch.stream);
+    expect_near(download(with.scratch.stream), by + layer.forward(input, lanes, expected),
+                "output");
+    upload(by, with.scratch.gradient);
+    on_device.input_gradient(with, with.scratch.gradient, stash);
+    expect_near(download(with.scratch.part), layer.input_gradient(by, lanes, expected), "input");
+    on_device.weight_gradient(*compute_, stash);
+    layer.weight_gradient(expected);
+    expect_gradients(*parameters_, parameters);
+  }
+}
+
+TEST_F(CudaModel, Mlp) {
+  const ModelSpec spec = small_spec();
+  Mlp layer(spec, 0, {0, 1});
+  ParameterList parameters;
+  layer.list(parameters);
+  scatter_weights(parameters);
+  CudaParameterCursor weights = put(parameters);
+  const CudaMlp on_device(weights);
+  const Matrix input = random_matrix(7, spec.width, 1);
+  const Matrix by = random_matrix(7, spec.width, 2);
+
+  HeldLaneSum lanes;
+  Mlp::Stash expected;
+  const CudaPass with = pass(spec, 7);
+  const CudaMlp::Stash stash =
+      lay_out([&](CudaStashCarvers& carvers) { return CudaMlp::lay_out(spec, 7, carvers); });
+  upload(input, stash.input);
+  upload(by, with.scratch.stream);
+  on_device.forward(with, stash, with.scratch.stream);
+  expect_near(download(with.scratch.stream), by + layer.forward(input, lanes, expected), "output");
+  upload(by, with.scratch.gradient);
+  on_device.input_gradient(with, with.scratch.gradient, stash);
+  expect_near(download(with.scratch.part), layer.input_gradient(by, lanes, expected), "input");
+  on_device.weight_gradient(*compute_, stash);
+  layer.weight_gradient(expected);
+  expect_gradients(*parameters_, parameters);
+}
+
+TEST_F(CudaModel, HeadTakesTheLastRowsAndTheScale) {
+  constexpr Real kScale = 0.25;
+  const ModelSpec spec = small_spec();
+  Head layer(spec);
+  ParameterList parameters;
+  layer.list(parameters);
+  scatter_weights(parameters);
+  CudaParameterCursor weights = put(parameters);
+  const CudaHead on_device(weights);
+  const Matrix input = random_matrix(7, spec.width, 1);
+  const std::vector<std::uint8_t> targets = {3, 200, 7, 200, 9};
+
+  Head::Stash expected;
+  const CudaPass with = pass(spec, 7);
+  const CudaHead::Stash stash =
+      lay_out([&](CudaStashCarvers& carvers) { return CudaHead::lay_out(spec, 5, carvers); });
+  auto* const on_device_targets = reinterpret_cast<std::uint8_t*>(allocate(targets.size()));
+  ASSERT_EQ(cudaMemcpyAsync(on_device_targets, targets.data(), targets.size(),
+                            cudaMemcpyHostToDevice, compute_->stream()),
+            cudaSuccess);
+  double loss = 0;
+  upload(input, with.scratch.stream);
+  on_device.forward(with, on_device_targets, stash, &loss);
+  wait();
+  const Real expected_loss = layer.forward(input, targets, expected);
+  EXPECT_NEAR(loss, expected_loss, kTolerance * expected_loss);
+  on_device.input_gradient(with, on_device_targets, static_cast<float>(kScale), stash);
+  const Matrix gradient = download(with.scratch.gradient);
+  expect_near(gradient, layer.input_gradient(kScale, expected), "input");
+  EXPECT_EQ(gradient.topRows(2).cwiseAbs().sum(), 0);
+  on_device.weight_gradient(*compute_, stash);
+  layer.weight_gradient(expected);
+  expect_gradients(*parameters_, parameters);
+}
+
+// One stage that is the whole model: two microbatches, accumulated, and a step.
+TEST_F(CudaModel, WholeModelAndAStepOfTheOptimizer) {
+  const ModelSpec spec = small_spec();
+  ProgramSpec program;
+  program.microbatches = 1;
+  program.ranks = 1;
+  program.stages.push_back({0, {}, Backward::kFull});
+  const Result<std::vector<StageCut>> cuts = cut_model(spec, *Program::create(program));
+  ASSERT_TRUE(cuts.ok());
+  const StageCut& cut = cuts->front();
+  Stage expected(spec, cut, {0, 1});
+  Result<std::unique_ptr<CudaStage>> stage = CudaStage::create(spec, cut, 0, *compute_);
+  ASSERT_TRUE(stage.ok()) << stage.error().message;
+  HeldLaneSum lanes;
+  for (const int length : {9, 6}) {
+    Sample sample;
+    sample.lengths = {length};
+    sample.tokens.resize(1);
+    for (int i = 0; i < length; ++i) {
+      sample.tokens[0].push_back(static_cast<std::uint8_t>(i % 4));
+      sample.targets.push_back(static_cast<std::uint8_t>((i + 1) % 4));
+    }
+    auto* const bytes =
+        reinterpret_cast<std::uint8_t*>(allocate(2 * static_cast<std::size_t>(length)));
+    for (const auto& [to, from] :
+         {std::pair(bytes, &sample.tokens[0]), std::pair(bytes + length, &sample.targets)}) {
+      ASSERT_EQ(cudaMemcpyAsync(to, from->data(), from->size(), cudaMemcpyHostToDevice,
+                                compute_->stream()),
+                cudaSuccess);
+    }
+    const CudaSample on_device = {bytes, bytes + length};
+    const CudaPass with = pass(spec, length);
+    const CudaStage::Stash stash = lay_out([&](CudaStashCarvers& carvers) {
+      return CudaStage::lay_out(spec, cut, sample.lengths, carvers);
+    });
+    Stage::Stash kept;
+    double loss = 0;
+    (*stage)->forward(with, on_device, stash, &loss);
+    const Result<Matrix> output = expected.forward(sample, {}, lanes, kept);
+    expect_near(download(with.scratch.stream), *output, "output");
+    EXPECT_NEAR(loss, kept.loss, kTolerance * kept.loss);
+    (*stage)->input_gradient(with, on_device, 0.125F, stash);
+    const Result<Matrix> gradient = expected.input_gradient({}, 0.125, lanes, kept);
+    expect_near(download(with.scratch.gradient), *gradient, "gradient");
+    (*stage)->weight_gradient(*compute_, on_device, stash);
+    expected.weight_gradient(kept);
+    expect_gradients((*stage)->parameters(), expected.parameters());
+  }
+  const OptimizerSpec optimizer{0.5, 0.75};
+  for (int step = 0; step < 2; ++step) {
+    (*stage)->parameters().take_step(optimizer, *compute_);
+    take_step(optimizer, expected.parameters());
+  }
+  const Result<std::vector<NamedMatrix>> values = (*stage)->parameters().values(*compute_);
+  ASSERT_TRUE(values.ok()) << values.error().message;
+  const ParameterList parameters = expected.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    expect_near((*values)[i].second, parameters[i]->value, parameters[i]->name + ", stepped");
+  }
+  const Result<std::vector<NamedMatrix>> left = (*stage)->parameters().gradients(*compute_);
+  for (const auto& [name, gradient] : *left) EXPECT_EQ(gradient.cwiseAbs().sum(), 0) << name;
+  stage->reset();
+}
+
+TEST_F(CudaModel, GradientsTravelInOnePieceAndComeBack) {
+  LayerNorm layer("norm", 5);
+  ParameterList parameters;
+  layer.list(parameters);
+  put(parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i]->gradient = random_matrix(1, 5, i).cast<float>().cast<Real>();
+  }
+  const Payload sent = gather_gradients(parameters);
+  ASSERT_TRUE(parameters_->scatter(sent, *compute_).ok());
+  const Result<Payload> back = parameters_->gather(*compute_);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_EQ(back->size(), sent.size());
+  EXPECT_EQ(std::memcmp(back->data(), sent.data(), sent.size()), 0);
+  EXPECT_EQ(parameters_->scatter(Payload(8), *compute_).error().message,
+            "a gradient of 8 bytes came, not of 80");
+}
+
+TEST_F(CudaModel, ArenaGivesOutWhatItsBudgetHoldsAndCountsTheMost) {
+  constexpr std::size_t kUnit = CudaArena::kAlignment;
+  Result<CudaArena> made = CudaArena::create(4 * kUnit);
+  ASSERT_TRUE(made.ok());
+  {
+    CudaArena arena = std::move(*made);
+    std::vector<std::byte*> blocks;
+    for (int i = 0; i < 4; ++i) blocks.push_back(*arena.take(kUnit - 1));
+    EXPECT_EQ(arena.held_bytes(), 4 * static_cast<std::int64_t>(kUnit));
+    for (const int i : {0, 2, 1}) arena.give_back(blocks[static_cast<std::size_t>(i)]);
+    // The holes have become one.
+    std::byte* const large = *arena.take(3 * kUnit);
+    EXPECT_EQ(large, blocks[0]);
+    EXPECT_EQ(arena.reserved_bytes(), 4 * static_cast<std::int64_t>(kUnit));
+    // More than the budget: another piece, and it is told.
+    std::byte* const more = *arena.take(2 * kUnit);
+    EXPECT_EQ(arena.reserved_bytes(), 6 * static_cast<std::int64_t>(kUnit));
+    EXPECT_EQ(arena.high_water_bytes(), 6 * static_cast<std::int64_t>(kUnit));
+    for (std::byte* block : {large, more, blocks[3]}) arena.give_back(block);
+    arena.forget_high_water();
+    EXPECT_EQ(arena.high_water_bytes(), 0);
+  }
+}
+
+// What is planted: a stash that is given back while its pass is under way.
+TEST_F(CudaModel, ADoubleObjectsToAStashThatIsGivenBackTooEarly) {
+  Result<CudaArena> made = CudaArena::create(1 << 20);
+  ASSERT_TRUE(made.ok());
+  CudaArena arena = std::move(*made);
+  std::byte* const block = *arena.take(1 << 16);
+  // The stream is busy for 50 ms before it gets there.
+  ASSERT_EQ(launch_matrix_chain(1, 50'000, {}, compute_->stream()), cudaSuccess);
+  auto* const numbers = reinterpret_cast<float*>(block);
+  ASSERT_EQ(launch_add(1 << 14, numbers, numbers, compute_->stream()), cudaSuccess);
+  arena.give_back(block);
+  EXPECT_NE(DoubleMachine::get().objection().find("a block is returned that a sum"),
+            std::string::npos)
+      << DoubleMachine::get().objection();
+  planted_ = true;
+  static_cast<void>(cudaStreamSynchronize(compute_->stream()));
+}
+
+}  // namespace
+}  // namespace rrfp
