@@ -12,9 +12,13 @@
 
 #include "executor/device.h"
 #include "executor/grid.h"
+#include "executor/lane_exchange.h"
+#include "executor/training_case.h"
 #include "executor/transport.h"
 
 namespace rrfp {
+
+struct CpuTraining;
 
 /// What this machine has, for people.
 struct CudaSurvey {
@@ -29,6 +33,8 @@ struct CudaSettings {
   std::size_t payload_limit = std::numeric_limits<std::size_t>::max();
   /// Between two looks at what a stream has done; 0: look all the time.
   std::int64_t look_every_ns = 0;
+  /// Matrix products of training may round their inputs to TF32.
+  bool tf32 = false;
 };
 
 /// A device cut into one partition per worker, all in this process.
@@ -42,6 +48,10 @@ class CudaSession {
   virtual std::string describe() const = 0;
   /// A device that works as long as the world says.
   virtual std::unique_ptr<Device> synthetic_device(const Place& place) = 0;
+  /// A device that trains. `exchange`: of the place's lanes.
+  virtual std::unique_ptr<Device> training_device(const Place& place,
+                                                  std::shared_ptr<const CpuTraining> training,
+                                                  std::shared_ptr<LaneExchange> exchange) = 0;
   /// Letters go over `control`; tensors are copied on the device.
   virtual std::unique_ptr<Transport> local_transport(const Place& place, Transport& control) = 0;
 };
@@ -53,8 +63,11 @@ struct CudaModule {
   /// Null on failure; then `error` says why, and begins with "no CUDA device"
   /// where there is none.
   CudaSession* (*open)(const CudaSettings& settings, std::string& error) = nullptr;
+  /// What a microbatch takes of a device that trains; needs no device.
+  StashBytes (*stash_bytes)(const ModelSpec& spec, const StageCut& cut,
+                            std::span<const int> lengths) = nullptr;
 };
-inline constexpr int kCudaModuleVersion = 1;
+inline constexpr int kCudaModuleVersion = 2;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";
 
 }  // namespace rrfp

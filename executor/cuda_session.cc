@@ -4,6 +4,7 @@
 #include "executor/cuda_partition.h"
 #include "executor/cuda_survey.h"
 #include "executor/cuda_synthetic_device.h"
+#include "executor/cuda_training_device.h"
 
 namespace rrfp {
 
@@ -18,6 +19,12 @@ class Session final : public CudaSession {
   std::string describe() const override { return partitions_->describe(); }
   std::unique_ptr<Device> synthetic_device(const Place& place) override {
     return std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_);
+  }
+  std::unique_ptr<Device> training_device(const Place& place,
+                                          std::shared_ptr<const CpuTraining> training,
+                                          std::shared_ptr<LaneExchange> exchange) override {
+    return std::make_unique<CudaTrainingDevice>(partitions_, partition(place), place, settings_,
+                                                std::move(training), std::move(exchange));
   }
   std::unique_ptr<Transport> local_transport(const Place& place, Transport& control) override {
     return std::make_unique<CudaLocalTransport>(partitions_, partition(place), control,
@@ -55,5 +62,5 @@ CudaSession* open_session(const CudaSettings& settings, std::string& error) {
 extern "C" {
 extern __attribute__((visibility("default"))) const rrfp::CudaModule rrfp_cuda_module;
 const rrfp::CudaModule rrfp_cuda_module = {rrfp::kCudaModuleVersion, rrfp::survey_cuda,
-                                           rrfp::open_session};
+                                           rrfp::open_session, rrfp::cuda_stash_bytes};
 }

@@ -28,13 +28,29 @@ Equipment emulated(const Grid& grid, std::size_t payload_limit) {
   return equipment;
 }
 
-Result<std::shared_ptr<CudaSession>> open_session(const CudaSettings& settings) {
+Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, bool over_mpi) {
+  settings.look_every_ns = between_looks_ns(settings.grid.size());
   const Result<const CudaModule*> module = open_cuda();
   if (!module.ok()) return module.error();
   std::string error;
   std::shared_ptr<CudaSession> session((*module)->open(settings, error));
   if (session == nullptr) return Error{error};
+  if (over_mpi) {
+    return Error{
+        "several processes cannot share CUDA devices yet; run one process, whose ranks "
+        "then share one device"};
+  }
   return session;
+}
+
+// But for what computes.
+Equipment around(const std::shared_ptr<CudaSession>& session) {
+  Equipment equipment;
+  equipment.about = session->describe();
+  equipment.transport = [session](const Place& place, Transport& control) {
+    return session->local_transport(place, control);
+  };
+  return equipment;
 }
 
 }  // namespace
@@ -46,24 +62,43 @@ Result<Equipment> equip(const DeviceChoice& choice, const Grid& grid, bool over_
   CudaSettings settings;
   settings.grid = grid;
   settings.payload_limit = choice.payload_limit.value_or(std::numeric_limits<std::size_t>::max());
-  settings.look_every_ns = between_looks_ns(grid.size());
-  const Result<std::shared_ptr<CudaSession>> session = open_session(settings);
+  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, over_mpi);
   if (!session.ok()) return session.error();
-  if (over_mpi) {
-    return Error{
-        "several processes cannot share CUDA devices yet; run one process, whose ranks "
-        "then share one device"};
-  }
   if (choice.kind == DeviceKind::kCuda) {
-    return Error{"CUDA devices run synthetic work so far, they do not train: --device synthetic"};
+    return Error{
+        "tasks of a scenario are synthetic work on CUDA devices: --device synthetic; "
+        "rrfp train --device cuda trains on them"};
   }
-  Equipment equipment;
-  equipment.about = (*session)->describe();
+  Equipment equipment = around(*session);
   equipment.device = [session = *session](const Place& place) {
     return session->synthetic_device(place);
   };
-  equipment.transport = [session = *session](const Place& place, Transport& control) {
-    return session->local_transport(place, control);
+  return equipment;
+}
+
+Result<TrainingFootprint> footprint_of(const TrainingChoice& choice) {
+  if (!choice.cuda) return TrainingFootprint{};
+  const Result<const CudaModule*> module = open_cuda();
+  if (!module.ok()) return module.error();
+  return TrainingFootprint{sizeof(float), (*module)->stash_bytes};
+}
+
+Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun& run,
+                                 bool over_mpi, const ExchangeOf& exchange_of) {
+  if (!choice.cuda) {
+    Equipment equipment;
+    equipment.device = run.devices(exchange_of);
+    return equipment;
+  }
+  CudaSettings settings;
+  settings.grid = run.plan().grid;
+  settings.tf32 = choice.tf32;
+  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, over_mpi);
+  if (!session.ok()) return session.error();
+  Equipment equipment = around(*session);
+  equipment.device = [session = *session, exchange_of,
+                      training = run.training](const Place& place) {
+    return session->training_device(place, training, exchange_of(place));
   };
   return equipment;
 }

@@ -11,6 +11,7 @@
 
 #include "executor/grid.h"
 #include "executor/threads_run.h"
+#include "executor/training_run.h"
 #include "scheduler_core/result.h"
 
 namespace rrfp {
@@ -34,6 +35,21 @@ struct Equipment {
   DeviceMaker device;
   TransportMaker transport;  ///< empty: payloads are bytes of the host
 };
+
+/// What a run that trains asks for.
+struct TrainingChoice {
+  bool cuda = false;  ///< else the workers' own threads compute
+  bool tf32 = false;  ///< matrix products may round their inputs to TF32
+};
+
+/// What the model takes of such devices, for TrainingSetup. The error is one
+/// sentence that begins with "no CUDA device".
+Result<TrainingFootprint> footprint_of(const TrainingChoice& choice);
+
+/// For the workers of `run`, all in this process unless `over_mpi`; errors as
+/// of equip().
+Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun& run,
+                                 bool over_mpi, const ExchangeOf& exchange_of);
 
 /// For the workers of `grid`, all in this process unless `over_mpi`. The error
 /// of a device that is not there is one sentence that begins with "no CUDA

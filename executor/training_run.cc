@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "executor/training_case.h"
 #include "executor/training_report.h"
 #include "scheduler_core/random.h"
 
@@ -28,6 +27,7 @@ Result<void> TrainingSink::take(const WorkerRecord& worker, std::vector<Real>& l
       losses[static_cast<std::size_t>(place.replica)] = sum_of(of_replica);
     } else if (name == kStashName) {
       const auto bytes = static_cast<std::int64_t>(matrix(0, 0));
+      most_stash_bytes_ = std::max(most_stash_bytes_, bytes);
       if (place.lane > 0 || bytes <= worker.peak_bytes) continue;
       return Error{"rank " + std::to_string(place.rank) + " held " + std::to_string(bytes) +
                    " bytes of activations at once; its scheduler counted " +
@@ -70,7 +70,8 @@ Result<TrainingRun> prepare_training(const TrainingSetup& setup, std::string tex
   TrainingSpec spec = setup.spec;
   spec.model.lanes = first->tensor_parallel.lanes;
   spec.model.longest = spec.data.longest;
-  const Result<TrainingCases> cases = TrainingCases::create(spec.model, first->program);
+  const Result<TrainingCases> cases =
+      TrainingCases::create(spec.model, first->program, setup.footprint);
   if (!cases.ok()) return cases.error();
   Result<TrainingData> data = TrainingData::create(std::move(text), spec.data, cases->roots());
   if (!data.ok()) return data.error();

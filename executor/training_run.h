@@ -17,6 +17,7 @@
 #include "executor/cpu_device.h"
 #include "executor/run_setup.h"
 #include "executor/threads_run.h"
+#include "executor/training_case.h"
 
 namespace rrfp {
 
@@ -25,6 +26,7 @@ struct TrainingSetup {
   int steps = 1;
   int replicas = 1;
   bool paced = false;  ///< see CpuTraining
+  TrainingFootprint footprint;
 };
 
 /// Collects losses and weights at endpoint 0, hands every iteration on, and
@@ -44,6 +46,8 @@ class TrainingSink final : public IterationSink {
   Result<void> on_iteration(IterationRecord record) override;
   /// Weights are there once the last step is.
   const Training& result() const { return result_; }
+  /// The most that the stashes of a rank and lane have held.
+  std::int64_t most_stash_bytes() const { return most_stash_bytes_; }
 
  private:
   Result<void> take(const WorkerRecord& worker, std::vector<Real>& losses);
@@ -53,6 +57,7 @@ class TrainingSink final : public IterationSink {
   std::shared_ptr<IterationSink> next_;
   std::function<void(int, Real)> on_loss_;
   Training result_;
+  std::int64_t most_stash_bytes_ = 0;
 };
 
 /// The collective of a place's lanes, see Job::lane_exchange.

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "executor/capture.h"
+#include "executor/equipment.h"
 #include "executor/training_run.h"
 #include "experiments/command.h"
 #include "experiments/input_file.h"
@@ -33,6 +34,8 @@ constexpr std::array kOptions = {
     OptionRow{"seed", "N", "of weights and samples (default 1)"},
     OptionRow{"paced", "", "a task takes at least as long as FILE says"},
     OptionRow{"check", "", "train serially as well, and compare losses and weights"},
+    OptionRow{"device", "NAME", "cpu (default), or cuda: the ranks share one GPU"},
+    OptionRow{"tf32", "", "with --device cuda: matrix products in TF32, faster and coarser"},
     kTransportRow,
     OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
     OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
@@ -81,7 +84,17 @@ Result<TrainingSetup> read_setup(const Options& options, const Program& program)
   return setup;
 }
 
-Result<TrainingRun> prepare(const Options& options, const RunInput& input, int policy) {
+Result<TrainingChoice> training_choice(const Options& options) {
+  constexpr std::array<std::string_view, 2> kWords = {"cpu", "cuda"};
+  const Result<std::string> word = options.word_or("device", "cpu", kWords);
+  if (!word.ok()) return word.error();
+  const TrainingChoice choice{*word == "cuda", options.flag("tf32")};
+  if (choice.tf32 && !choice.cuda) return Error{"--tf32 needs --device cuda"};
+  return choice;
+}
+
+Result<TrainingRun> prepare(const Options& options, const RunInput& input, int policy,
+                            const TrainingChoice& choice) {
   const std::optional<std::string> path = options.text("text");
   if (!path) return Error{"--text FILE is missing: what to learn"};
   Result<std::string> text = read_text(*path);
@@ -94,6 +107,9 @@ Result<TrainingRun> prepare(const Options& options, const RunInput& input, int p
   if (!first.ok()) return first.error();
   Result<TrainingSetup> setup = read_setup(options, first->program);
   if (!setup.ok()) return setup.error();
+  Result<TrainingFootprint> footprint = footprint_of(choice);
+  if (!footprint.ok()) return footprint.error();
+  setup->footprint = std::move(*footprint);
   if (input.scenario) setup->replicas = input.scenario->scenario().data_parallel.replicas;
   Result<TrainingRun> run = prepare_training(*setup, std::move(*text), case_of);
   if (!run.ok()) return Error{input.name + ": " + run.error().message};
@@ -146,8 +162,14 @@ std::string as_text(const Training& trained) {
   return text;
 }
 
+// By so much may weights differ from those of the CPU, after some ten steps: a GPU rounds each
+// number to 24 bits, or the factors of products to 11.
+constexpr Real kNearInSinglePrecision = 1e-4;
+constexpr Real kNearInTf32 = 1e-2;
+
 // Bit for bit where weight gradients are summed in order, else by how much.
-Result<bool> check_against_serial(const TrainingRun& run, Terminal& terminal) {
+Result<bool> check_against_serial(const TrainingRun& run, const TrainingChoice& choice,
+                                  Terminal& terminal) {
   const Training& trained = run.sink->result();
   const Result<Training> serial =
       train_serially(run.training->spec, run.training->data, run.program(), run.arrangements);
@@ -160,8 +182,10 @@ Result<bool> check_against_serial(const TrainingRun& run, Terminal& terminal) {
     terminal.err << "losses and weights equal those of a serial run, bit for bit\n";
     return true;
   }
-  terminal.err << "weights differ from those of a serial run, by " << exact(largest)
+  terminal.err << "weights differ from those of a serial run"
+               << (choice.cuda ? " in double precision" : "") << ", by " << exact(largest)
                << " at most\n";
+  if (choice.cuda) return largest < (choice.tf32 ? kNearInTf32 : kNearInSinglePrecision);
   return !run.program().ordered_accumulation() && largest < 1e-6;
 }
 
@@ -177,15 +201,16 @@ Result<int> policy_of(const Options& options, const RunInput& input) {
   return not_one_of("--policy", *name, words);
 }
 
-Result<ExitStatus> report(const Options& options, const TrainingRun& run, Capture& capture,
-                          const std::string& policy, Terminal& terminal) {
+Result<ExitStatus> report(const Options& options, const TrainingRun& run,
+                          const TrainingChoice& choice, Capture& capture, const std::string& policy,
+                          Terminal& terminal) {
   if (Result<void> finished = capture.finish(); !finished.ok()) return finished.error();
   const Training& trained = run.sink->result();
   if (!trained.loss.empty()) {
     terminal.out << (options.flag("json") ? as_json(trained, policy) : as_text(trained));
   }
   if (!options.flag("check") || trained.weights.empty()) return ExitStatus::kDone;
-  const Result<bool> equal = check_against_serial(run, terminal);
+  const Result<bool> equal = check_against_serial(run, choice, terminal);
   if (!equal.ok()) return equal.error();
   return *equal ? ExitStatus::kDone : ExitStatus::kFailed;
 }
@@ -195,7 +220,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!input.ok()) return input.error();
   const Result<int> policy = policy_of(options, *input);
   if (!policy.ok()) return policy.error();
-  Result<TrainingRun> training = prepare(options, *input, *policy);
+  const Result<TrainingChoice> choice = training_choice(options);
+  if (!choice.ok()) return choice.error();
+  Result<TrainingRun> training = prepare(options, *input, *policy, *choice);
   if (!training.ok()) return training.error();
   const Result<TransportKind> kind = transport_of(options);
   if (!kind.ok()) return kind.error();
@@ -212,13 +239,21 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const ExchangeOf exchange_of = [&](const Place& place) {
     return job->lane_exchange(plan.grid, place, plan.tuning.patience_ns);
   };
+  const Result<Equipment> equipment =
+      equip_training(*choice, *training, job->over_mpi(), exchange_of);
+  if (!equipment.ok()) return equipment.error();
   const Result<RunOutcome> outcome =
-      job->run(training->prepared, training->devices(exchange_of), training->sink);
+      job->run(training->prepared, equipment->device, training->sink, equipment->transport);
   if (!outcome.ok()) return outcome.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "train", terminal);
   if (job->speaks()) {
-    const Result<ExitStatus> told = report(options, *training, *capture, files.name, terminal);
+    if (!equipment->about.empty()) {
+      terminal.err << "device: " << equipment->about << "; activations took at most "
+                   << training->sink->most_stash_bytes() << " bytes of a partition\n";
+    }
+    const Result<ExitStatus> told =
+        report(options, *training, *choice, *capture, files.name, terminal);
     if (!told.ok()) terminal.err << "rrfp train: " << told.error().message << "\n";
     if (status == ExitStatus::kDone) status = told.ok() ? *told : ExitStatus::kWrong;
   }
@@ -238,7 +273,8 @@ const Command kTrainCommand = {
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1); stages, policy and memory in\n"
     "units of activations are taken from it. A root that is not the last one reads the bytes\n"
     "before a sequence (an encoder). With ordered accumulation the weights after the last step\n"
-    "are those of a serial run, bit for bit, whatever the policy, the transport and the times.",
+    "are those of a serial run, bit for bit, whatever the policy, the transport and the times.\n"
+    "--device cuda computes in single precision: equal bits for every policy, near those of a CPU.",
     "rrfp train tests/cases/anticipating-zb.json --text README.md --steps 5 --check",
     kOptions,
     1,

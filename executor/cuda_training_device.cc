@@ -1,0 +1,437 @@
+#include "executor/cuda_training_device.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "executor/training_report.h"
+#include "scheduler_core/admission.h"
+
+namespace rrfp {
+
+CudaTrainingDevice::CudaTrainingDevice(std::shared_ptr<CudaDevicePartitions> partitions,
+                                       CudaPartition& partition, const Place& place,
+                                       const CudaSettings& settings,
+                                       std::shared_ptr<const CpuTraining> training,
+                                       std::shared_ptr<LaneExchange> exchange)
+    : CudaQueueDevice(std::move(partitions), partition, place, settings),
+      training_(std::move(training)),
+      exchange_(std::move(exchange)) {}
+
+// --- What lasts: weights and memory.
+
+Result<void> CudaTrainingDevice::make_stages() {
+  // The first call of the worker's own thread.
+  Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition().device()));
+  if (!chosen.ok()) return chosen;
+  Result<std::unique_ptr<CudaCompute>> compute =
+      CudaCompute::create(partition().compute(), settings().tf32);
+  if (!compute.ok()) return compute.error();
+  compute_ = std::move(*compute);
+  const Program& program = world_->program();
+  Result<std::vector<StageCut>> cuts = cut_model(spec(), program);
+  if (!cuts.ok()) return cuts.error();
+  cuts_ = std::move(*cuts);
+  stages_.resize(cuts_.size());
+  int most_rows = 0;
+  for (const int number : program.stages_of(place().rank)) {
+    const StageCut& cut = cuts_[static_cast<std::size_t>(number)];
+    Result<std::unique_ptr<CudaStage>> made =
+        CudaStage::create(spec(), cut, place().lane, *compute_);
+    if (!made.ok()) return made.error();
+    stages_[static_cast<std::size_t>(number)] = std::move(*made);
+    most_rows = std::max(most_rows, static_cast<int>(cut.roots.size()) * spec().longest);
+  }
+  CudaCarver measure;
+  static_cast<void>(CudaScratch::lay_out(spec(), most_rows, measure));
+  Result<CudaMemory> scratch = CudaMemory::create(measure.bytes(), "the passes of a stage");
+  if (!scratch.ok()) return scratch.error();
+  scratch_ = std::move(*scratch);
+  Result<CudaLaneSum> lanes = CudaLaneSum::create(exchange_, training_->grid.lanes,
+                                                  TensorShape{most_rows, spec().width}.size());
+  if (!lanes.ok()) return lanes.error();
+  lanes_ = std::move(*lanes);
+  return {};
+}
+
+// The arena is as large as the budget, or as all microbatches where that is less. Nothing is in it
+// now, so it can be made anew where this iteration has a larger one.
+Result<void> CudaTrainingDevice::reserve() {
+  const Memory& memory = world_->input().memory;
+  const auto rank = static_cast<std::size_t>(place().rank);
+  if (rank < memory.budget_bytes.size() && memory.budget_bytes[rank]) {
+    std::int64_t all = 0;
+    for (const int number : world_->program().stages_of(place().rank)) {
+      for (int m = 0; m < microbatches_; ++m) {
+        all += memory.activation_bytes[static_cast<std::size_t>(number * microbatches_ + m)];
+      }
+    }
+    const std::int64_t bytes = std::min(all, *memory.budget_bytes[rank]);
+    if (bytes > arena_.reserved_bytes()) {
+      Result<CudaArena> arena = CudaArena::create(static_cast<std::size_t>(bytes));
+      if (!arena.ok()) return arena.error();
+      arena_ = std::move(*arena);
+    }
+  }
+  arena_.forget_high_water();
+  if (loss_capacity_ >= microbatches_) return {};
+  Result<CudaPinnedMemory> losses =
+      CudaPinnedMemory::create(static_cast<std::size_t>(microbatches_) * sizeof(double));
+  if (!losses.ok()) return losses.error();
+  losses_ = std::move(*losses);
+  loss_capacity_ = microbatches_;
+  return {};
+}
+
+// The bytes of all microbatches, one behind the other: tokens root by root, then targets.
+Result<void> CudaTrainingDevice::upload_samples() {
+  std::size_t bytes = 0;
+  sample_at_.clear();
+  for (const Sample& sample : samples_) {
+    sample_at_.push_back(bytes);
+    for (const std::vector<std::uint8_t>& tokens : sample.tokens) bytes += tokens.size();
+    bytes += sample.targets.size();
+  }
+  if (bytes > sample_capacity_) {
+    Result<CudaMemory> memory = CudaMemory::create(bytes, "samples");
+    if (!memory.ok()) return memory.error();
+    Result<CudaPinnedMemory> staging = CudaPinnedMemory::create(bytes);
+    if (!staging.ok()) return staging.error();
+    sample_bytes_ = std::move(*memory);
+    sample_staging_ = std::move(*staging);
+    sample_capacity_ = bytes;
+  }
+  std::byte* to = sample_staging_.data();
+  const auto append = [&to](const std::vector<std::uint8_t>& from) {
+    if (!from.empty()) std::memcpy(to, from.data(), from.size());
+    to += from.size();
+  };
+  for (const Sample& sample : samples_) {
+    for (const std::vector<std::uint8_t>& tokens : sample.tokens) append(tokens);
+    append(sample.targets);
+  }
+  compute_->run("cudaMemcpyAsync", [&](cudaStream_t stream) {
+    return cudaMemcpyAsync(sample_bytes_.data(), sample_staging_.data(), bytes,
+                           cudaMemcpyHostToDevice, stream);
+  });
+  if (compute_->failure()) return *compute_->failure();
+  return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(compute_->stream()));
+}
+
+Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration) {
+  world_ = &world;
+  iteration_ = iteration;
+  const Program& program = world.program();
+  microbatches_ = program.microbatches();
+  if (stages_.empty()) {
+    if (Result<void> made = make_stages(); !made.ok()) return made;
+  }
+  if (static_cast<int>(stages_.size()) != program.stages()) {
+    return Error{"the program of iteration " + std::to_string(iteration) +
+                 " has other stages than the one before"};
+  }
+  scale_ = 1 / static_cast<float>(training_->data.targets_of_step(
+                   iteration, training_->grid.replicas, microbatches_));
+  samples_.clear();
+  for (int m = 0; m < microbatches_; ++m) {
+    const int given =
+        world.arrangement().empty() ? m : world.arrangement()[static_cast<std::size_t>(m)];
+    samples_.push_back(training_->data.sample(iteration, place().replica, given));
+  }
+  const auto messages = program.edges().size() * static_cast<std::size_t>(microbatches_);
+  inbox_.assign(messages, std::nullopt);
+  outbox_.assign(messages, std::nullopt);
+  kept_.assign(stages_.size() * static_cast<std::size_t>(microbatches_), {});
+  clear_queue();
+  if (Result<void> reserved = reserve(); !reserved.ok()) return reserved;
+  return upload_samples();
+}
+
+// --- What comes in and goes out.
+
+std::span<const int> CudaTrainingDevice::lengths(int microbatch) const {
+  return samples_[static_cast<std::size_t>(microbatch)].lengths;
+}
+
+// An activation has the rows of the stage that it comes from, and so has its gradient.
+int CudaTrainingDevice::rows_along(EdgeId edge, int microbatch) const {
+  const Edge& along = world_->program().edge(edge);
+  const int forward_from = along.slot() == Slot::kForward ? along.from : along.to;
+  return rows_of(cuts_[static_cast<std::size_t>(forward_from)].roots, lengths(microbatch));
+}
+
+Result<void> CudaTrainingDevice::take_input(TaskId task, int producer, Payload payload) {
+  if (failure()) return *failure();
+  const Program& program = world_->program();
+  const int microbatch = program.microbatch_of(task);
+  const Kind kind = program.slot_of(task) == Slot::kForward ? Kind::kForward : Kind::kBackward;
+  const EdgeId edge = program.find_edge(kind, producer, program.stage_of(task));
+  const std::optional<CudaMessage> taken = to_cuda_message(payload);
+  const std::size_t expected =
+      TensorShape{rows_along(edge, microbatch), spec().width}.size() * sizeof(float);
+  if (!taken || taken->bytes != expected) {
+    return Error{"the message from stage " + std::to_string(producer) + " for " +
+                 to_string(program.task(task)) + " is not a tensor of " + std::to_string(expected) +
+                 " bytes on this device"};
+  }
+  inbox_[message(edge, microbatch)] = *taken;
+  return {};
+}
+
+CudaMatrix CudaTrainingDevice::input(EdgeId edge, int microbatch, int rows) const {
+  const std::optional<CudaMessage>& taken = inbox_[message(edge, microbatch)];
+  RRFP_CHECK(taken.has_value());
+  return CudaMatrix::dense(static_cast<float*>(taken->block), rows, spec().width);
+}
+
+// A block for what goes along `edge`, which whoever gets it gives back.
+Result<CudaMatrix> CudaTrainingDevice::hand_on(EdgeId edge, int microbatch, int rows) {
+  CudaMatrix made = CudaMatrix::dense(nullptr, rows, spec().width);
+  const Result<void*> block = partition().blocks().take(made.bytes());
+  if (!block.ok()) return block.error();
+  made.data = static_cast<float*>(*block);
+  const CudaMessage handed = {*block, made.bytes(), &partition().blocks()};
+  (world_->program().edge(edge).local() ? inbox_ : outbox_)[message(edge, microbatch)] = handed;
+  return made;
+}
+
+Result<Payload> CudaTrainingDevice::output(TaskId task, EdgeId edge) {
+  if (failure()) return *failure();
+  std::optional<CudaMessage>& sent = outbox_[message(edge, world_->program().microbatch_of(task))];
+  if (!sent) return Payload();
+  Payload payload = to_payload(*sent);
+  sent.reset();
+  return payload;
+}
+
+// Each root's sequence from the first predecessor that brings it, plus those of the others.
+void CudaTrainingDevice::join(const StageCut& cut, int microbatch, const CudaMatrix& stream) {
+  const Program& program = world_->program();
+  const std::span<const int> predecessors = program.predecessors(cut.stage);
+  std::vector<int> joined;
+  for (std::size_t i = 0; i < predecessors.size(); ++i) {
+    const EdgeId edge = program.find_edge(Kind::kForward, predecessors[i], cut.stage);
+    const CudaMatrix part = input(edge, microbatch, rows_of(cut.brought[i], lengths(microbatch)));
+    int from = 0;
+    for (const int root : cut.brought[i]) {
+      const int rows = lengths(microbatch)[static_cast<std::size_t>(root)];
+      const auto at = std::find(cut.roots.begin(), cut.roots.end(), root);
+      const CudaMatrix to =
+          stream.middle_rows(rows_of({cut.roots.begin(), at}, lengths(microbatch)), rows);
+      const CudaMatrix brought = part.middle_rows(from, rows);
+      from += rows;
+      if (std::find(joined.begin(), joined.end(), root) == joined.end()) {
+        compute_->copy(brought, to);
+        joined.push_back(root);
+      } else {
+        compute_->run("launch of a sum", [&](cudaStream_t on) {
+          return launch_add(to.size(), brought.data, to.data, on);
+        });
+      }
+    }
+  }
+}
+
+void CudaTrainingDevice::sum_gradients_into(const StageCut& cut, int microbatch,
+                                            const CudaMatrix& gradient) {
+  const Program& program = world_->program();
+  bool first = true;
+  for (const int successor : program.successors(cut.stage)) {
+    const EdgeId edge = program.find_edge(Kind::kBackward, successor, cut.stage);
+    const CudaMatrix part = input(edge, microbatch, gradient.rows);
+    if (first) {
+      compute_->copy(part, gradient);
+    } else {
+      compute_->run("launch of a sum", [&](cudaStream_t on) {
+        return launch_add(gradient.size(), part.data, gradient.data, on);
+      });
+    }
+    first = false;
+  }
+}
+
+// The sequences of `roots` out of a stream of stage `of`.
+void CudaTrainingDevice::copy_roots(std::span<const int> roots, const StageCut& of, int microbatch,
+                                    const CudaMatrix& stream, const CudaMatrix& part) {
+  int to = 0;
+  for (const int root : roots) {
+    const int rows = lengths(microbatch)[static_cast<std::size_t>(root)];
+    const auto at = std::find(of.roots.begin(), of.roots.end(), root);
+    const int from = rows_of({of.roots.begin(), at}, lengths(microbatch));
+    compute_->copy(stream.middle_rows(from, rows), part.middle_rows(to, rows));
+    to += rows;
+  }
+}
+
+// --- Tasks.
+
+std::int64_t CudaTrainingDevice::least_length_ns(TaskId task) const {
+  return training_->paced ? world_->duration_ns()[static_cast<std::size_t>(task)] : 0;
+}
+
+CudaPass CudaTrainingDevice::pass(const StageCut& cut, int microbatch) {
+  CudaCarver carver(scratch_.data());
+  return {*compute_, lanes_,
+          CudaScratch::lay_out(spec(), rows_of(cut.roots, lengths(microbatch)), carver)};
+}
+
+CudaSample CudaTrainingDevice::sample(const StageCut& cut, int microbatch) const {
+  const auto* at = reinterpret_cast<const std::uint8_t*>(sample_bytes_.data()) +
+                   sample_at_[static_cast<std::size_t>(microbatch)];
+  CudaSample given;
+  const Sample& of = samples_[static_cast<std::size_t>(microbatch)];
+  for (std::size_t root = 0; root < of.tokens.size(); ++root) {
+    if (static_cast<int>(root) == cut.root) given.tokens = at;
+    at += of.tokens[root].size();
+  }
+  given.targets = at;
+  return given;
+}
+
+Result<void> CudaTrainingDevice::keep(const StageCut& cut, int microbatch) {
+  CudaStashCarvers measure;
+  static_cast<void>(CudaStage::lay_out(spec(), cut, lengths(microbatch), measure));
+  Kept& of = kept(cut.stage, microbatch);
+  const auto take = [this](std::size_t bytes, std::byte*& block) -> Result<void> {
+    if (bytes == 0) return {};
+    const Result<std::byte*> taken = arena_.take(bytes);
+    if (!taken.ok()) return taken.error();
+    block = *taken;
+    return {};
+  };
+  if (Result<void> taken = take(measure.until_input.bytes(), of.until_input); !taken.ok()) {
+    return taken;
+  }
+  if (Result<void> taken = take(measure.until_weight.bytes(), of.until_weight); !taken.ok()) {
+    return taken;
+  }
+  CudaStashCarvers carvers{CudaCarver(of.until_input), CudaCarver(of.until_weight)};
+  of.stash = CudaStage::lay_out(spec(), cut, lengths(microbatch), carvers);
+  return {};
+}
+
+void CudaTrainingDevice::release(std::byte*& block) {
+  if (block != nullptr) arena_.give_back(block);
+  block = nullptr;
+}
+
+Result<void> CudaTrainingDevice::enqueue(TaskId task) {
+  const Program& program = world_->program();
+  const int microbatch = program.microbatch_of(task);
+  CudaStage& of = stage(program.stage_of(task));
+  Result<void> enqueued;
+  if (program.slot_of(task) == Slot::kForward) enqueued = enqueue_forward(of, microbatch);
+  if (program.slot_of(task) == Slot::kBackward) enqueued = enqueue_backward(of, microbatch);
+  if (!enqueued.ok()) return enqueued;
+  if (program.accumulates(task)) {
+    of.weight_gradient(*compute_, sample(of.cut(), microbatch),
+                       kept(of.cut().stage, microbatch).stash);
+  }
+  if (!compute_->failure()) return {};
+  return Error{to_string(program.task(task)) + ": " + compute_->failure()->message};
+}
+
+Result<void> CudaTrainingDevice::enqueue_forward(CudaStage& of, int microbatch) {
+  const StageCut& cut = of.cut();
+  if (Result<void> taken = keep(cut, microbatch); !taken.ok()) return taken;
+  const CudaPass with = pass(cut, microbatch);
+  if (cut.root < 0) join(cut, microbatch, with.scratch.stream);
+  of.forward(with, sample(cut, microbatch), kept(cut.stage, microbatch).stash,
+             reinterpret_cast<double*>(losses_.data()) + microbatch);
+  for (const EdgeId edge : world_->program().edges_from(cut.stage, Slot::kForward)) {
+    const Result<CudaMatrix> handed = hand_on(edge, microbatch, with.scratch.stream.rows);
+    if (!handed.ok()) return handed.error();
+    compute_->copy(with.scratch.stream, *handed);
+  }
+  return {};
+}
+
+Result<void> CudaTrainingDevice::enqueue_backward(CudaStage& of, int microbatch) {
+  const Program& program = world_->program();
+  const StageCut& cut = of.cut();
+  const CudaPass with = pass(cut, microbatch);
+  sum_gradients_into(cut, microbatch, with.scratch.gradient);
+  of.input_gradient(with, sample(cut, microbatch), scale_, kept(cut.stage, microbatch).stash);
+  const std::span<const int> predecessors = program.predecessors(cut.stage);
+  for (const EdgeId edge : program.edges_from(cut.stage, Slot::kBackward)) {
+    const auto index = std::find(predecessors.begin(), predecessors.end(), program.edge(edge).to) -
+                       predecessors.begin();
+    const std::vector<int>& roots = cut.brought[static_cast<std::size_t>(index)];
+    const Result<CudaMatrix> handed =
+        hand_on(edge, microbatch, rows_of(roots, lengths(microbatch)));
+    if (!handed.ok()) return handed.error();
+    copy_roots(roots, cut, microbatch, with.scratch.gradient, *handed);
+  }
+  return {};
+}
+
+Result<void> CudaTrainingDevice::finish(TaskId task) {
+  const Program& program = world_->program();
+  const int microbatch = program.microbatch_of(task);
+  const int number = program.stage_of(task);
+  for (const EdgeId edge : program.edges_to(number, program.slot_of(task))) {
+    std::optional<CudaMessage>& used = inbox_[message(edge, microbatch)];
+    if (used) used->give_back();
+    used.reset();
+  }
+  Kept& of = kept(number, microbatch);
+  const Returns returned = returned_by(program, task);
+  if (returned == Returns::kEverything || returned == Returns::kAllButStash) {
+    release(of.until_input);
+  }
+  if (returned == Returns::kEverything || returned == Returns::kStash) release(of.until_weight);
+  if (program.slot_of(task) != Slot::kForward || !stage(number).cut().last) return {};
+  const Real loss = reinterpret_cast<const double*>(losses_.data())[microbatch];
+  if (std::isfinite(loss)) return {};
+  return not_a_number(iteration_, training_->grid.replicas, place().replica, microbatch, loss);
+}
+
+// --- The end of an iteration.
+
+Result<Payload> CudaTrainingDevice::gradient(int number) {
+  if (failure()) return *failure();
+  return stage(number).parameters().gather(*compute_);
+}
+
+Result<Payload> CudaTrainingDevice::reduce(int number, std::span<Payload> replicas) {
+  Result<Payload> sum = sum_gradients(replicas);
+  if (sum.ok()) return sum;
+  return Error{"stage " + std::to_string(number) + ": " + sum.error().message};
+}
+
+Result<void> CudaTrainingDevice::take_gradient(int number, Payload sum) {
+  return stage(number).parameters().scatter(sum, *compute_);
+}
+
+Result<void> CudaTrainingDevice::finish_iteration() {
+  if (failure()) return *failure();
+  for (const std::unique_ptr<CudaStage>& of : stages_) {
+    if (of == nullptr) continue;
+    if (world_->program().backward_of(of->cut().stage) != Backward::kFull) continue;
+    of->parameters().take_step(training_->spec.optimizer, *compute_);
+  }
+  if (compute_->failure()) return *compute_->failure();
+  return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(compute_->stream()));
+}
+
+std::vector<std::byte> CudaTrainingDevice::report() {
+  std::vector<NamedMatrix> entries;
+  entries.emplace_back(kStashName,
+                       Matrix::Constant(1, 1, static_cast<Real>(arena_.high_water_bytes())));
+  if (stages_.back() && place().lane == 0) {
+    const auto* losses = reinterpret_cast<const double*>(losses_.data());
+    entries.emplace_back(kLossName, Eigen::Map<const Matrix>(losses, 1, microbatches_));
+  }
+  if (iteration_ + 1 == training_->steps) {
+    for (const std::unique_ptr<CudaStage>& of : stages_) {
+      if (of == nullptr) continue;
+      Result<std::vector<NamedMatrix>> values = of->parameters().values(*compute_);
+      if (!values.ok()) continue;  // a weight that is missing is noticed by whoever compares
+      std::move(values->begin(), values->end(), std::back_inserter(entries));
+    }
+  }
+  return to_report(entries);
+}
+
+}  // namespace rrfp

@@ -1,0 +1,115 @@
+// A device that trains on a GPU: tasks are passes of the model's stages, see
+// cuda_model_stage.h, on the rank's partition. What CpuDevice is on a CPU.
+//
+// Tensors between ranks are blocks of the partition that the transport between
+// virtual devices copies; what a microbatch keeps between its passes is in the
+// rank's arena, which is as large as the budget of the rank's scheduler.
+//
+// Invariants: those of CudaQueueDevice, and
+//  1. What a task computes depends on its inputs and on its stage's weights
+//     alone; weight gradients add up in the order in which they are launched.
+//     So, with ordered accumulation, equal partitions train to equal bits.
+//  2. Memory changes hands once the work that used it has been seen to end.
+//  3. Where something is wrong (a loss that is not a number, a tensor of the
+//     wrong size, a lane that is gone) nothing more is computed, and the next
+//     call that can says so.
+//
+// Not thread safe; what devices share is.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "executor/cpu_device.h"
+#include "executor/cuda_message.h"
+#include "executor/cuda_model_stage.h"
+#include "executor/cuda_queue_device.h"
+
+namespace rrfp {
+
+class CudaTrainingDevice final : public CudaQueueDevice {
+ public:
+  /// `partitions` holds `partition`, and is kept. `exchange`: of the rank's
+  /// lanes; not used with one lane.
+  CudaTrainingDevice(std::shared_ptr<CudaDevicePartitions> partitions, CudaPartition& partition,
+                     const Place& place, const CudaSettings& settings,
+                     std::shared_ptr<const CpuTraining> training,
+                     std::shared_ptr<LaneExchange> exchange);
+  ~CudaTrainingDevice() override { drain(); }
+
+  Result<void> begin(const PreparedCase& world, int iteration) override;
+  Result<void> take_input(TaskId task, int producer, Payload payload) override;
+  Result<Payload> output(TaskId task, EdgeId edge) override;
+  Result<Payload> gradient(int stage) override;
+  Result<Payload> reduce(int stage, std::span<Payload> replicas) override;
+  Result<void> take_gradient(int stage, Payload sum) override;
+  Result<void> finish_iteration() override;
+  std::vector<std::byte> report() override;
+
+ private:
+  /// Of a stage and microbatch.
+  struct Kept {
+    std::byte* until_input = nullptr;   // of the arena
+    std::byte* until_weight = nullptr;  // of the arena
+    CudaStage::Stash stash;
+  };
+
+  Result<void> enqueue(TaskId task) override;
+  Result<void> finish(TaskId task) override;
+  std::int64_t least_length_ns(TaskId task) const override;
+
+  Result<void> make_stages();
+  Result<void> reserve();
+  Result<void> upload_samples();
+  Result<void> enqueue_forward(CudaStage& stage, int microbatch);
+  Result<void> enqueue_backward(CudaStage& stage, int microbatch);
+  Result<void> keep(const StageCut& cut, int microbatch);
+  void release(std::byte*& block);
+  void join(const StageCut& cut, int microbatch, const CudaMatrix& stream);
+  void sum_gradients_into(const StageCut& cut, int microbatch, const CudaMatrix& gradient);
+  Result<CudaMatrix> hand_on(EdgeId edge, int microbatch, int rows);
+  void copy_roots(std::span<const int> roots, const StageCut& of, int microbatch,
+                  const CudaMatrix& stream, const CudaMatrix& part);
+
+  CudaPass pass(const StageCut& cut, int microbatch);
+  CudaMatrix input(EdgeId edge, int microbatch, int rows) const;
+  CudaSample sample(const StageCut& cut, int microbatch) const;
+  std::span<const int> lengths(int microbatch) const;
+  int rows_along(EdgeId edge, int microbatch) const;
+  CudaStage& stage(int number) { return *stages_[static_cast<std::size_t>(number)]; }
+  Kept& kept(int stage, int microbatch) {
+    return kept_[static_cast<std::size_t>(stage * microbatches_ + microbatch)];
+  }
+  std::size_t message(EdgeId edge, int microbatch) const {
+    return static_cast<std::size_t>(edge * microbatches_ + microbatch);
+  }
+  const ModelSpec& spec() const { return training_->spec.model; }
+
+  const std::shared_ptr<const CpuTraining> training_;
+  const std::shared_ptr<LaneExchange> exchange_;
+  std::unique_ptr<CudaCompute> compute_;
+  CudaLaneSum lanes_;
+  std::vector<StageCut> cuts_;                      // by stage; all
+  std::vector<std::unique_ptr<CudaStage>> stages_;  // by stage; those of this rank
+  CudaMemory scratch_;                              // for the longest sequences
+  CudaArena arena_;
+
+  // Of this iteration.
+  const PreparedCase* world_ = nullptr;
+  int iteration_ = 0;
+  int microbatches_ = 0;
+  float scale_ = 0;                     // of the losses
+  std::vector<Sample> samples_;         // by position
+  std::vector<std::size_t> sample_at_;  // by position: where its bytes begin
+  CudaMemory sample_bytes_;             // tokens by root, then targets
+  CudaPinnedMemory sample_staging_;
+  std::size_t sample_capacity_ = 0;
+  CudaPinnedMemory losses_;  // of the last stage, by microbatch
+  int loss_capacity_ = 0;
+  std::vector<Kept> kept_;
+  std::vector<std::optional<CudaMessage>> inbox_;   // by message, of what comes in or stays here
+  std::vector<std::optional<CudaMessage>> outbox_;  // by message
+};
+
+}  // namespace rrfp
