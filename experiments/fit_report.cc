@@ -135,6 +135,26 @@ std::string describe_steps(const FitReport& report) {
   return text;
 }
 
+/// Of all links together, ascending.
+std::vector<double> transfers_of(const FitObservations& observed) {
+  std::vector<double> all;
+  for (const std::vector<std::int64_t>& edge : observed.transfers_ns) {
+    all.insert(all.end(), edge.begin(), edge.end());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::string describe_transfers(const FitReport& report) {
+  const std::vector<double> all = transfers_of(report.observed);
+  if (all.empty()) return "transfers: none were recorded\n";
+  const DisplayUnit unit = time_unit(std::llround(quantile(all, 0.95)));
+  const auto at = [&](double p) { return in_unit(std::llround(quantile(all, p)), unit); };
+  return "transfers: " + counted(static_cast<std::int64_t>(all.size()), "message") + ", p5 " +
+         at(0.05) + ", median " + at(0.5) + ", p95 " + at(0.95) + ", p99 " + at(0.99) + " " +
+         std::string(unit.name) + "; each link draws from its own quantiles\n";
+}
+
 /// What the file was made from, in a line.
 std::string origin_of(const FitReport& report) {
   const DurationTable& table = report.observed.durations;
@@ -209,8 +229,8 @@ std::string describe_fit(const TraceHeader& header, const FitReport& report) {
   text += "fitted to " + origin_of(report) + "; recorded order: " +
           (observed.schedule.empty() ? "one without a name" : observed.schedule) + "\n";
   text += describe_dropped(observed.dropped, "iteration");
-  text += "\n" + describe_sources(report) + "\n" + describe_shapes(report) + "\n" +
-          describe_steps(report);
+  text += "\n" + describe_sources(report) + "\n" + describe_shapes(report) +
+          describe_transfers(report) + "\n" + describe_steps(report);
   text += "\nwhat the trace does not tell:\n";
   for (const std::string& sentence : report.fitted.unknown) text += "- " + sentence + "\n";
   return text;
@@ -235,6 +255,16 @@ JsonValue fit_to_json(const FitReport& report) {
     kinds.add(letters(kind.recorded.kind), std::move(one));
   }
   out.add("kinds", std::move(kinds));
+  const std::vector<double> all = transfers_of(report.observed);
+  if (!all.empty()) {
+    JsonValue transfers{JsonObject()};
+    transfers.add("messages", JsonValue(static_cast<std::int64_t>(all.size())));
+    for (const int percent : kFitPercents) {
+      transfers.add("p" + std::to_string(percent) + "_ns",
+                    JsonValue(std::int64_t{std::llround(quantile(all, percent / 100.0))}));
+    }
+    out.add("transfers", std::move(transfers));
+  }
   JsonValue steps{JsonObject()};
   steps.add("measured", steps_to_json(report.observed.measured_ns));
   steps.add("replayed", steps_to_json(report.observed.replay_ns));

@@ -115,6 +115,17 @@ TEST(FitCommand, GivesPlantedVariabilityBack) {
   const json& fit = report["scenario"];
   EXPECT_NEAR(fit["durations"]["forward_ns"][2].get<double>(), 10e6, 0.3e6);
   EXPECT_NEAR(fit["network"]["latency_ns"].get<double>(), 1e6 / std::sqrt(1.25), 0.05e6);
+  // Of each link, so many sigmas (0.472 of the logarithm) from the median: 5 % and 95 %.
+  int links = 0;
+  for (const json& model : fit["variability"]) {
+    if (model.value("on", "") != "latency") continue;
+    ++links;
+    const json& body = model["mixture"][1][1]["quantiles"];
+    EXPECT_NEAR(body.front().get<double>(), std::exp(-1.645 * 0.472), 0.1) << model["links"];
+    EXPECT_NEAR(body.back().get<double>(), std::exp(1.645 * 0.472), 0.25) << model["links"];
+  }
+  EXPECT_EQ(links, 6);
+  EXPECT_NEAR(report["transfers"]["p50_ns"].get<double>(), fit["network"]["latency_ns"], 1);
   EXPECT_EQ(fit["data_parallel"]["replicas"], 6);
   EXPECT_NEAR(fit["data_parallel"]["gradient_sync_ns"][0].get<double>() +
                   fit["data_parallel"]["optimizer_ns"].get<double>(),
