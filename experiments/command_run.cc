@@ -191,6 +191,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   files.decisions = options.text_or("decisions", "");
   files.name = input->policy_name(*policy);
   files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
+  if (!equipment->about.empty()) files.versions.emplace_back("device", equipment->about);
   auto capture = std::make_shared<Capture>(prepared->plan, files);
   const Result<RunOutcome> outcome =
       job->run(*prepared, equipment->device, capture, equipment->transport);

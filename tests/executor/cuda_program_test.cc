@@ -71,6 +71,7 @@ TEST_F(CudaProgram, RunsAPipelineOnPartitionsOfOneDevice) {
   ASSERT_EQ(ran.status, 0) << ran.text;
   EXPECT_TRUE(ran.has("on 4 threads, 4 partitions of 33 SMs (plain streams)\n")) << ran.text;
   EXPECT_EQ(count_tasks(trace), 3 * 4 * 6 * 3);
+  EXPECT_TRUE(rrfp({"info", trace}).has("device 4 partitions of 33 SMs (plain streams)"));
   const EndedProgram replayed = rrfp({"replay-log", log});
   EXPECT_EQ(replayed.status, 0) << replayed.text;
   EXPECT_TRUE(replayed.has("identical: ")) << replayed.text;
