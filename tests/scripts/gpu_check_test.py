@@ -29,7 +29,8 @@ def main():
     with tempfile.TemporaryDirectory() as out:
         ended, results = run(DOUBLE, out)
         names = {result["check"] for result in results}
-        wanted = {"device", "dispatch", "memcheck"}
+        wanted = {"device", "dispatch", "memcheck", "every policy trains alike",
+                  "losses near a CPU's"}
         for ranks in (4, 8):
             wanted |= {f"{what}, {ranks} ranks"
                        for what in ("run", "decisions made again", "1f1b", "bfw", "zb-h2",
