@@ -6,6 +6,7 @@
 #include "experiments/command.h"
 #include "experiments/fit_report.h"
 #include "experiments/parallel_for.h"
+#include "experiments/progress_bar.h"
 #include "experiments/trace_progress.h"
 #include "traces/atomic_file.h"
 #include "traces/json_writer.h"
@@ -82,11 +83,14 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
                          "option out"});
   }
   FittedScenario fitted = fit_scenario(job_name(*path), *observed, *components, *split);
-  Result<FitCheck> check = check_fit(*observed, *components, fitted.scenario,
-                                     static_cast<int>(*iterations), static_cast<int>(*threads));
+  const Result<FitCheck> check = [&] {
+    ProgressBar progress(terminal.err, is_terminal_stderr(), static_cast<std::size_t>(*iterations));
+    return check_fit(*observed, *components, fitted.scenario, static_cast<int>(*iterations),
+                     static_cast<int>(*threads), [&progress] { progress.add(); });
+  }();
   if (!check.ok()) return in_file(*path, check.error());
   const FitReport report{*path, *std::move(observed), *std::move(components), std::move(fitted),
-                         *std::move(check)};
+                         *check};
   if (out) {
     const Result<void> written = write_file_atomically(*out, fitted_scenario_text(report));
     if (!written.ok()) return written.error();

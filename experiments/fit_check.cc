@@ -16,8 +16,8 @@ namespace rrfp {
 
 namespace {
 
-/// Rows of drawn worlds that shapes are taken from, at most.
-constexpr std::size_t kMostRows = 200'000;
+/// Durations of drawn worlds that shapes are taken from, at most.
+constexpr std::size_t kMostDurations = 2'000'000;
 
 /// Relative to `mean_ns`, in the order of the rows.
 std::vector<double> relative(const DurationTable& table, std::size_t column, double mean_ns) {
@@ -137,7 +137,8 @@ DurationTable draw(const ScenarioResolver& resolver, bool split, int iterations)
 }
 
 Result<std::vector<std::int64_t>> simulate_steps(const ScenarioResolver& resolver, int iterations,
-                                                 int threads) {
+                                                 int threads,
+                                                 const std::function<void()>& on_iteration) {
   std::vector<std::int64_t> step_ns(static_cast<std::size_t>(iterations));
   std::vector<std::optional<Error>> errors(step_ns.size());
   parallel_for(step_ns.size(), threads, [&](std::size_t i) {
@@ -149,6 +150,7 @@ Result<std::vector<std::int64_t>> simulate_steps(const ScenarioResolver& resolve
     } else {
       step_ns[i] = runs->front().iteration_ns;
     }
+    on_iteration();
     return !errors[i].has_value();
   });
   for (const std::optional<Error>& error : errors) {
@@ -160,7 +162,8 @@ Result<std::vector<std::int64_t>> simulate_steps(const ScenarioResolver& resolve
 }  // namespace
 
 Result<FitCheck> check_fit(const FitObservations& observed, const VarianceComponents& components,
-                           const Scenario& scenario, int iterations, int threads) {
+                           const Scenario& scenario, int iterations, int threads,
+                           const std::function<void()>& on_iteration) {
   Scenario recorded = scenario;
   recorded.policies.resize(1);
   recorded.iterations = iterations;
@@ -169,8 +172,9 @@ Result<FitCheck> check_fit(const FitObservations& observed, const VarianceCompon
 
   FitCheck check;
   check.iterations = iterations;
-  const std::size_t rows_each = observed.durations.rows() / observed.durations.iterations;
-  const std::size_t fit = std::max<std::size_t>(2, kMostRows / rows_each);
+  const std::size_t of_each =
+      observed.durations.ns.size() / static_cast<std::size_t>(observed.durations.iterations);
+  const std::size_t fit = std::max<std::size_t>(2, kMostDurations / of_each);
   const DurationTable drawn = draw(*resolver, observed.program.split_backward(),
                                    static_cast<int>(std::min<std::size_t>(iterations, fit)));
   const Result<VarianceComponents> again = decompose_variance(drawn);
@@ -181,7 +185,8 @@ Result<FitCheck> check_fit(const FitObservations& observed, const VarianceCompon
     check.kinds.push_back(
         {before.of(kind), after.of(kind), ks_distance(before.pooled(kind), after.pooled(kind))});
   }
-  Result<std::vector<std::int64_t>> step_ns = simulate_steps(*resolver, iterations, threads);
+  Result<std::vector<std::int64_t>> step_ns =
+      simulate_steps(*resolver, iterations, threads, on_iteration);
   if (!step_ns.ok()) return step_ns.error();
   check.simulated_ns = *std::move(step_ns);
   return check;

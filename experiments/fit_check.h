@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "experiments/fit_observations.h"
@@ -48,9 +49,10 @@ struct FitCheck {
   std::vector<std::int64_t> simulated_ns;  ///< by drawn iteration
 };
 
-/// Draws and simulates so many iterations. The error is that of a run which
-/// broke or blocked.
+/// Draws and simulates so many iterations, of which all threads call
+/// `on_iteration` after each. The error is that of a run which broke or blocked.
 Result<FitCheck> check_fit(const FitObservations& observed, const VarianceComponents& components,
-                           const Scenario& scenario, int iterations, int threads);
+                           const Scenario& scenario, int iterations, int threads,
+                           const std::function<void()>& on_iteration);
 
 }  // namespace rrfp
