@@ -25,12 +25,13 @@ constexpr std::array kOptions = {
     OptionRow{"gzip", "", "kineto: compress the files"},
     OptionRow{"clock-skew-us", "US", "kineto: clocks of ranks are off by up to this (default 0)"},
     OptionRow{"base-shift-s", "S", "kineto: base times of ranks differ by this (default 0)"},
+    OptionRow{"kernels", "N", "kineto: kernels of each task (default 2)"},
     OptionRow{"cpu-operators", "N", "kineto: operators on the CPU in each task (default 0)"},
     kFileLimitRow,
 };
 
-constexpr std::array<std::string_view, 5> kKinetoOptions = {"names", "gzip", "clock-skew-us",
-                                                            "base-shift-s", "cpu-operators"};
+constexpr std::array<std::string_view, 6> kKinetoOptions = {
+    "names", "gzip", "clock-skew-us", "base-shift-s", "kernels", "cpu-operators"};
 
 Result<KinetoWriterOptions> kineto_options(const Options& options) {
   KinetoWriterOptions kineto;
@@ -42,11 +43,13 @@ Result<KinetoWriterOptions> kineto_options(const Options& options) {
   const Result<std::int64_t> skew_us = options.integer_or("clock-skew-us", 0, 0, kMostSkewUs);
   const Result<std::int64_t> shift_s = options.integer_or("base-shift-s", 0, 0, 100'000);
   const Result<std::int64_t> operators = options.integer_or("cpu-operators", 0, 0, 1'000'000);
-  for (const auto* number : {&skew_us, &shift_s, &operators}) {
+  const Result<std::int64_t> kernels = options.integer_or("kernels", 2, 1, 1'000'000);
+  for (const auto* number : {&skew_us, &shift_s, &operators, &kernels}) {
     if (!number->ok()) return number->error();
   }
   kineto.clock_skew_ns = *skew_us * 1000;
   kineto.base_shift_ns = *shift_s * 1'000'000'000;
+  kineto.kernels = static_cast<int>(*kernels);
   kineto.cpu_operators = static_cast<int>(*operators);
   return kineto;
 }

@@ -55,7 +55,7 @@ std::string describe_conclusions(const ProfileReport& report) {
   line(without_steps, "rank", "no ProfilerStep: each repetition of a task begins an iteration");
   line(counted_microbatches, "rank", "no microbatch in the names: they are counted in order");
   line(other_threads, "kernel",
-       "launched by another thread (as autograd does), given to the one task that was open");
+       "launched by another thread (as autograd does), given to the one backward that was open");
   line(outside, "kernel", "launched outside every annotation of the pipeline, not used");
   line(without_launch, "kernel", "without a launch in the file, not used");
   for (const std::string& note : report.notes) text += note + "\n";
@@ -100,7 +100,10 @@ std::string describe_clocks(const ProfileReport& report) {
 }  // namespace
 
 std::string describe_profile_import(const ProfileReport& report) {
-  std::string text = counted(report.iterations, "iteration") + ", " +
+  std::int64_t events = 0;
+  for (const ProfileReport::Rank& rank : report.ranks) events += rank.recording.events;
+  std::string text = "read " + counted(events, "event") + "; " +
+                     counted(report.iterations, "iteration") + ", " +
                      counted(report.messages, "message") + "\n" + describe_ranks(report) +
                      describe_conclusions(report) + describe_clocks(report);
   for (const ProfileReport::Rank& rank : report.ranks) {

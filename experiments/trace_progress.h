@@ -14,7 +14,7 @@ namespace rrfp {
 
 class TraceProgress {
  public:
-  /// The file is going to be read `passes` times.
+  /// The file, or each file of the folder, is going to be read `passes` times.
   TraceProgress(std::ostream& err, const std::string& path, int passes);
 
   /// To be handed to whoever reads. It must not outlive this object.

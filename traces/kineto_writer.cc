@@ -180,9 +180,12 @@ Action KinetoWriter::State::action_of(const TraceTask& task) const {
   const bool torch = options.names == KinetoNames::kTorch;
   action.name = torch ? "PP:" + to_string(task.task)
                       : (action.other_thread ? "backward_step" : "forward_step");
-  const std::int64_t middle_ns = task.start_ns + (task.end_ns - task.start_ns) / 2;
-  action.kernels.push_back({"ampere_bf16_s16816gemm", task.start_ns, middle_ns});
-  action.kernels.push_back({"vectorized_elementwise_kernel", middle_ns, task.end_ns});
+  const std::int64_t length_ns = task.end_ns - task.start_ns;
+  const auto border_ns = [&](int i) { return task.start_ns + length_ns * i / options.kernels; };
+  for (int i = 0; i < options.kernels; ++i) {
+    const char* name = i % 2 == 0 ? "ampere_bf16_s16816gemm" : "vectorized_elementwise_kernel";
+    action.kernels.push_back({name, border_ns(i), border_ns(i + 1)});
+  }
   return action;
 }
 
@@ -235,12 +238,12 @@ void KinetoWriter::State::write(RankFile* file, const std::vector<Action>& actio
       const std::int64_t at_ns = cpu_ns + 100 + std::int64_t{1500} * i / options.cpu_operators;
       file->annotate("cpu_op", "aten::addmm", thread, at_ns, at_ns + 1);
     }
-    std::int64_t launch_ns = cpu_ns + 200;
-    for (Kernel kernel : action.kernels) {
+    const auto kernels = static_cast<std::int64_t>(action.kernels.size());
+    for (std::int64_t i = 0; i < kernels; ++i) {
+      Kernel kernel = action.kernels[static_cast<std::size_t>(i)];
       kernel.start_ns += origin_ns;
       kernel.end_ns += origin_ns;
-      file->launch(kernel, thread, launch_ns);
-      launch_ns += 500;
+      file->launch(kernel, thread, cpu_ns + 200 + 1000 * i / kernels);
     }
     cpu_ns += kCpuActionNs;
   }

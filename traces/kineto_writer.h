@@ -5,7 +5,7 @@
 //  - ProfilerStep#N for each iteration, and in it, in the order of the GPU,
 //    the annotations of tasks, sends, receives and spans. The CPU launches an
 //    iteration ahead of the GPU, in no time to speak of.
-//  - Each task as two kernels; those of a backward are launched by a second
+//  - Each task as kernels, one behind the other; those of a backward are launched by a second
 //    thread, as autograd does. Each end of a message and each collective is
 //    one NCCL kernel on a stream of its own.
 //  - Times to the nanosecond, as microseconds with three decimals, counted
@@ -39,6 +39,7 @@ struct KinetoWriterOptions {
   /// Each rank's base time is this much after that of the rank before it.
   std::int64_t base_shift_ns = 0;
   int cpu_operators = 0;  ///< of each task, that say nothing about the pipeline
+  int kernels = 2;        ///< of each task, one behind the other
 };
 
 class KinetoWriter {

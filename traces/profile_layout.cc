@@ -32,7 +32,7 @@ class LayoutBuilder {
     if (const Result<void> placed = place_ranks(); !placed.ok()) return placed.error();
     if (const Result<void> found = find_stages(); !found.ok()) return found.error();
     if (const Result<void> filled = fill_stages(); !filled.ok()) return filled.error();
-    find_kinds();
+    if (const Result<void> found = find_kinds(); !found.ok()) return found.error();
     Result<Program> program = Program::create(std::move(spec_));
     if (!program.ok()) return Error{recordings_[0].file + ": " + program.error().message};
     ProfileLayout layout(*std::move(program));
@@ -162,11 +162,13 @@ class LayoutBuilder {
     return {};
   }
 
-  void find_kinds() {
+  Result<void> find_kinds() {
     std::set<int> trained;
     std::set<int> weighted;
+    std::set<Kind> kinds;
     each_task([&](std::size_t i, const ProfileAction& action) {
       spec_.microbatches = std::max(spec_.microbatches, action.microbatch + 1);
+      kinds.insert(action.kind);
       const bool split =
           action.kind == Kind::kInputGradient || action.kind == Kind::kWeightGradient;
       spec_.split_backward = spec_.split_backward || split;
@@ -176,6 +178,12 @@ class LayoutBuilder {
         weighted.insert(stage);
       }
     });
+    if (kinds.contains(Kind::kBackward) && kinds.contains(Kind::kWeightGradient) &&
+        !kinds.contains(Kind::kInputGradient)) {
+      return Error{recordings_[0].file +
+                   ": there are B and W but no I: where B is the gradient of the input alone, say "
+                   "--b-means input"};
+    }
     // Only whole stages at the beginning can be without a backward.
     std::set<int> frozen;
     for (int stage = 0; stage < static_cast<int>(spec_.stages.size()); ++stage) {
@@ -196,6 +204,7 @@ class LayoutBuilder {
       notes_.push_back("stage " + listed(input_only) +
                        " has no weight gradient: its weights are taken for frozen");
     }
+    return {};
   }
 
   const std::vector<RankRecording>& recordings_;

@@ -38,7 +38,7 @@ struct ProfileLayout {
 };
 
 /// The error names the files: two of one rank, a stage on two ranks, a stage
-/// on none, no task at all.
+/// on none, no task at all, B and W without an I.
 Result<ProfileLayout> lay_out_profiles(const std::vector<RankRecording>& recordings,
                                        const ProfileLayoutOptions& options);
 

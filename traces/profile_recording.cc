@@ -190,7 +190,8 @@ class RankRecorder {
     std::vector<std::int32_t> tasks;
     for (std::size_t i = 0; i < profile_.annotations.size(); ++i) {
       const ProfileAnnotation& each = profile_.annotations[i];
-      if (action_of(each).what == What::kTask && !each.on_device) {
+      const ProfileAction& action = action_of(each);
+      if (action.what == What::kTask && action.kind != Kind::kForward && !each.on_device) {
         tasks.push_back(static_cast<std::int32_t>(i));
       }
     }
@@ -233,7 +234,7 @@ class RankRecorder {
       if (launch == profile_.launches.end() || launch->correlation != kernel.correlation) {
         ++out_.kernels_without_launch;
       } else if (launch->annotation == kAmbiguous) {
-        drop("a kernel launched while two tasks are open on other threads", kernel.place);
+        drop("a kernel launched while two backwards are open on other threads", kernel.place);
       } else if (launch->annotation == kUnknown) {
         ++out_.kernels_outside;
       } else {

@@ -2,9 +2,10 @@
 // messages, spans, each in its iteration.
 //
 //  1. A kernel belongs to the launch with its correlation, the launch to the
-//     annotation that holds it: the innermost of its thread; where its thread
-//     has none (autograd launches backwards from a thread of its own), the one
-//     task that is open in the process. Two open tasks: dropped.
+//     annotation that holds it: the innermost of its thread. Where its thread
+//     has none, it is the one backward (B, I or W) that is open in the process,
+//     for autograd launches these from a thread of its own. Two open
+//     backwards: dropped.
 //  2. nccl:* inside PP:SEND and PP:RECV is a part of these; a collective
 //     inside a task is a part of the task.
 //  3. A task's time is the extent of its kernels but for those of NCCL, which

@@ -42,19 +42,22 @@ TEST_F(KinetoTest, ATaskLastsAsLongAsItsKernels) {
   EXPECT_EQ(imported->report.ranks[0].recording.kernels_outside, 1);
 }
 
-TEST_F(KinetoTest, KernelsOfAutogradsThreadGoToTheOneOpenTask) {
+TEST_F(KinetoTest, KernelsOfAutogradsThreadGoToTheOneOpenBackward) {
   write("rank0.json",
         kineto_file({annotation("PP:0F0", "10", "5"), kernel(1, "11", "100", "10"),
+                     kernel(9, "12", "0", "50", "gemm", "99"),  // of a loader, say
                      annotation("PP:0B0", "20", "5"), kernel(2, "21", "200", "30", "gemm", "99"),
                      annotation("PP:0F1", "30", "5"), kernel(3, "31", "300", "10"),
-                     annotation("PP:0B1", "40", "5"), kernel(5, "41", "400", "10"),
+                     annotation("PP:0I1", "40", "5"), kernel(5, "41", "400", "10"),
                      annotation("PP:0W1", "42", "5", "\"stream 7\""),
                      kernel(6, "43", "500", "10", "gemm", "99")}));
-  ProfileImportOptions options;
-  const auto imported = import(options);
+  const auto imported = import();
   ASSERT_TRUE(imported.ok()) << imported.error().message;
+  EXPECT_EQ(task_texts(*imported),
+            (Texts{"0F0 0-10000", "0B0 100000-130000", "0F1 200000-210000", "0I1 300000-310000"}));
   EXPECT_EQ(imported->report.ranks[0].recording.kernels_of_other_threads, 1);
-  EXPECT_EQ(dropped(*imported, "while two tasks are open"), 1);
+  EXPECT_EQ(imported->report.ranks[0].recording.kernels_outside, 1);
+  EXPECT_EQ(dropped(*imported, "while two backwards are open"), 1);
   EXPECT_EQ(dropped(*imported, "a task without a kernel"), 1);
 }
 
@@ -337,7 +340,9 @@ TEST_F(KinetoTest, ErrorsNameTheFileAndThePlace) {
               "baseTimeNanoseconds is 1e99; expected a whole number"},
         Wrong{"[]", "no annotation of a task was found"},
         Wrong{"[" + annotation("PP:99999F0", "1", "1") + "]", "stage 99999 is too large"},
-        Wrong{"[" + annotation("PP:1F0", "1", "1") + "]", "no file holds a task of stage 0"}}) {
+        Wrong{"[" + annotation("PP:1F0", "1", "1") + "]", "no file holds a task of stage 0"},
+        Wrong{"[" + annotation("PP:0B0", "1", "1") + annotation("PP:0W0", "3", "1") + "]",
+              "say --b-means input"}}) {
     write("trace.json", wrong.text);
     EXPECT_NE(error().find(wrong.message), std::string::npos) << error() << "\n" << wrong.message;
     EXPECT_NE(error().find("trace.json"), std::string::npos) << error();
