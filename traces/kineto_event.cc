@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "traces/profile.h"
+
 namespace rrfp {
 
 namespace {
-
-constexpr std::int64_t kMostNs = std::int64_t{1} << 61;
 
 struct CategoryWord {
   std::string_view word;
@@ -45,7 +45,7 @@ std::optional<std::int64_t> unusual_microseconds(std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;
   const long double value = std::strtold(copy.c_str(), &end) * 1000;
-  if (copy.empty() || end != copy.c_str() + copy.size() || !(std::fabs(value) < kMostNs)) {
+  if (copy.empty() || end != copy.c_str() + copy.size() || !(std::fabs(value) < kMostProfileNs)) {
     return std::nullopt;
   }
   return std::llround(value);
@@ -71,6 +71,8 @@ void read_times(std::string_view start, std::string_view length, KinetoEvent* ev
   if (!start_ns || !length_ns) {
     event->problem = start_ns ? "dur is no number of microseconds, or too large"
                               : "ts is no number of microseconds, or too large";
+  } else if (*length_ns > kMostLengthNs) {
+    event->problem = "dur is too large for any clock";
   } else if (*length_ns < 0) {
     event->problem = "dur is negative";
   } else if (*start_ns == 0 && *length_ns == 0) {
@@ -92,7 +94,7 @@ std::optional<std::int64_t> microseconds_to_ns(std::string_view value) {
   std::int64_t ns = 0;
   for (; at < text.size() && is_digit(text[at]); ++at) {
     ns = ns * 10 + (text[at] - '0');
-    if (ns > kMostNs / 1000) return std::nullopt;
+    if (ns > kMostProfileNs / 1000) return std::nullopt;
   }
   if (at == first) return unusual_microseconds(text);
   ns *= 1000;
@@ -124,6 +126,8 @@ KinetoEvent read_kineto_event(std::span<const LooseMember> members) {
   for (const LooseMember& member : members) {
     if (member.nested) {
       if (member.key == "correlation") correlation = member.value;
+      if (member.key == "Process Group Name") event.group_name = unquoted(member.value);
+      if (member.key == "Process Group Ranks") event.group_ranks = unquoted(member.value);
       continue;
     }
     if (member.key == "ph") phase = unquoted(member.value);

@@ -30,6 +30,8 @@ struct KinetoEvent {
   std::int64_t start_ns = 0;
   std::int64_t length_ns = 0;
   std::optional<std::uint64_t> correlation;
+  std::string_view group_name;    ///< of the process group of a collective, without quotes
+  std::string_view group_ranks;   ///< a list in JSON, sometimes cut with "..."
   const char* problem = nullptr;  ///< why it cannot be used, or null
 };
 

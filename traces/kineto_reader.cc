@@ -13,8 +13,6 @@ namespace {
 
 using What = ProfileAction::What;
 
-constexpr std::int64_t kMostBaseNs = std::int64_t{1} << 61;
-
 class KinetoReader {
  public:
   KinetoReader(const std::string& path, LooseJsonFile file, ProfileNames* names)
@@ -49,9 +47,10 @@ class KinetoReader {
   Result<void> add_member() {
     if (file_.key() == "baseTimeNanoseconds") {
       const std::optional<std::int64_t> base = whole_i64(file_.value());
-      if (!base || *base < -kMostBaseNs || *base > kMostBaseNs) {
+      if (!base || *base < 0 || *base > kMostProfileNs) {
         return Error{profile_.file + ": " + file_.place() + ": baseTimeNanoseconds is " +
-                     file_.value().substr(0, 64) + "; expected a whole number of ns, at most 2^61"};
+                     file_.value().substr(0, 64) +
+                     "; expected a whole number of ns from 0 to 2^61"};
       }
       base_ns_ = *base;
     } else if (file_.key() == "distributedInfo") {
@@ -77,7 +76,7 @@ class KinetoReader {
         extent_.add(event.start_ns, event.start_ns);
         if (!event.correlation) return drop("a kernel without correlation");
         profile_.kernels.push_back({*event.correlation, event.start_ns, end_ns, here(),
-                                    is_communication_kernel(event.name)});
+                                    is_communication_kernel(event.name), group_of(event)});
         return;
       case KinetoSort::kLaunch:
         extent_.add(event.start_ns, end_ns);
@@ -124,6 +123,15 @@ class KinetoReader {
     last_thread_ = event.thread;
     last_id_ = threads_.emplace(std::pair(last_process_, last_thread_), id).first->second;
     return last_id_;
+  }
+
+  std::int32_t group_of(const KinetoEvent& event) {
+    if (event.group_ranks.empty()) return ProfileAction::kUnknown;
+    std::string text = std::string(event.group_name) + " " + std::string(event.group_ranks);
+    const auto id = static_cast<std::int32_t>(profile_.groups.size());
+    const auto [at, added] = groups_.emplace(text, id);
+    if (added) profile_.groups.push_back(std::move(text));
+    return at->second;
   }
 
   std::int64_t here() const { return file_.item(); }
@@ -181,6 +189,7 @@ class KinetoReader {
   std::optional<std::int64_t> world_size_;
   ProfileExtent extent_;
   std::map<std::pair<std::string, std::string>, std::int32_t> threads_;
+  std::map<std::string, std::int32_t> groups_;
   // The thread of the event before: most often the same again.
   std::string last_process_;
   std::string last_thread_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -21,6 +22,7 @@ constexpr std::int64_t kEpochNs = 1'735'689'600'000'000'000;
 constexpr std::int64_t kCpuActionNs = 2000;
 constexpr std::int64_t kBetweenStepsNs = 10'000;
 constexpr int kComputeStream = 7;
+constexpr int kCollectiveStream = 30;
 constexpr int kFirstProcess = 1000;
 
 struct Kernel {
@@ -28,6 +30,7 @@ struct Kernel {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   int stream = kComputeStream;
+  std::string group;  ///< of a collective: more arguments
 };
 
 /// Something that a rank launches: its annotation and its kernels.
@@ -55,6 +58,13 @@ void append_time(std::string* out, std::int64_t ns) {
   *out += static_cast<char>('0' + rest / 10 % 10);
   *out += static_cast<char>('0' + rest % 10);
 }
+
+/// Spans of one name and group.
+struct Collective {
+  int number = 0;
+  std::int64_t last_start_ns = 0;
+  std::string ranks;  ///< of the job: "0, 4"
+};
 
 /// One rank's file.
 class RankFile {
@@ -93,6 +103,7 @@ class RankFile {
     append_number(&line_, kernel.stream);
     line_ += ", \"correlation\": ";
     append_number(&line_, correlation_);
+    line_ += kernel.group;
     line_ += ", \"grid\": [512, 1, 1], \"block\": [256, 1, 1]}}";
     flush();
   }
@@ -166,7 +177,8 @@ struct KinetoWriter::State {
   int job_rank(int rank, int replica) const { return rank * header.replicas + replica; }
 
   Action action_of(const TraceTask& task) const;
-  Action action_of(const TraceSpan& span) const;
+  void add_span(const TraceSpan& span, const Collective& collective,
+                std::vector<Action>* actions) const;
   Action end_of(const TraceMessage& message, bool sends) const;
   void write(RankFile* file, const std::vector<Action>& actions, std::int64_t cpu_ns,
              std::int64_t origin_ns) const;
@@ -184,19 +196,39 @@ Action KinetoWriter::State::action_of(const TraceTask& task) const {
   const auto border_ns = [&](int i) { return task.start_ns + length_ns * i / options.kernels; };
   for (int i = 0; i < options.kernels; ++i) {
     const char* name = i % 2 == 0 ? "ampere_bf16_s16816gemm" : "vectorized_elementwise_kernel";
-    action.kernels.push_back({name, border_ns(i), border_ns(i + 1)});
+    action.kernels.push_back({name, border_ns(i), border_ns(i + 1), kComputeStream, {}});
   }
   return action;
 }
 
-Action KinetoWriter::State::action_of(const TraceSpan& span) const {
-  Action action;
-  action.start_ns = span.start_ns;
+/// What an optimizer of the whole group waits for is a collective before it.
+void KinetoWriter::State::add_span(const TraceSpan& span, const Collective& collective,
+                                   std::vector<Action>* actions) const {
   const bool optimizer = span.name == "optimizer";
-  action.name = optimizer ? "Optimizer.step#AdamW.step" : "nccl:_reduce_scatter_base";
-  action.kernels.push_back({optimizer ? "multi_tensor_apply_kernel" : "ncclDevKernel_ReduceScatter",
-                            span.start_ns, span.end_ns, optimizer ? kComputeStream : 30});
-  return action;
+  const bool waits = !span.group.empty();
+  std::int64_t begin_ns = span.start_ns;
+  if (waits || !optimizer) {
+    Action action;
+    action.start_ns = span.start_ns;
+    action.name = optimizer ? "nccl:all_reduce" : "nccl:_reduce_scatter_base";
+    const std::int64_t end_ns = optimizer ? collective.last_start_ns : span.end_ns;
+    Kernel kernel{"ncclDevKernel_ReduceScatter", span.start_ns, end_ns, kCollectiveStream, {}};
+    if (optimizer) kernel.name = "ncclDevKernel_AllReduce";
+    if (waits) {
+      kernel.group = ", \"Process Group Name\": \"" + std::to_string(collective.number) +
+                     "\", \"Process Group Ranks\": \"[" + collective.ranks + "]\"";
+    }
+    action.kernels.push_back(std::move(kernel));
+    actions->push_back(std::move(action));
+    begin_ns = end_ns;
+  }
+  if (!optimizer) return;
+  Action action;
+  action.start_ns = begin_ns;
+  action.name = "Optimizer.step#AdamW.step";
+  action.kernels.push_back(
+      {"multi_tensor_apply_kernel", begin_ns, span.end_ns, kComputeStream, {}});
+  actions->push_back(std::move(action));
 }
 
 Action KinetoWriter::State::end_of(const TraceMessage& message, bool sends) const {
@@ -220,7 +252,10 @@ Action KinetoWriter::State::end_of(const TraceMessage& message, bool sends) cons
   }
   const int stream = (sends ? 20 : 21) + (message.kind == Kind::kForward ? 0 : 2);
   action.kernels.push_back({"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
-                            times.post_ns, times.done_ns, stream});
+                            times.post_ns,
+                            times.done_ns,
+                            stream,
+                            {}});
   return action;
 }
 
@@ -296,8 +331,18 @@ void KinetoWriter::add(const TraceStep& step) {
     of(program.rank_of(message.to_stage), message.replica).push_back(state.end_of(message, false));
     last_ns = std::max({last_ns, message.send.done_ns, message.receive.done_ns});
   }
+  std::map<std::pair<std::string, std::string>, Collective> collectives;
   for (const TraceSpan& span : step.spans) {
-    of(span.rank, span.replica).push_back(state.action_of(span));
+    const auto number = static_cast<int>(collectives.size());
+    const auto [at, added] = collectives.try_emplace({span.name, span.group});
+    Collective& collective = at->second;
+    if (added) collective.number = number;
+    collective.last_start_ns = std::max(collective.last_start_ns, span.start_ns);
+    collective.ranks +=
+        (added ? "" : ", ") + std::to_string(state.job_rank(span.rank, span.replica));
+  }
+  for (const TraceSpan& span : step.spans) {
+    state.add_span(span, collectives[{span.name, span.group}], &of(span.rank, span.replica));
     last_ns = std::max(last_ns, span.end_ns);
   }
   std::size_t most = 0;

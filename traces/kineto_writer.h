@@ -8,6 +8,8 @@
 //  - Each task as kernels, one behind the other; those of a backward are launched by a second
 //    thread, as autograd does. Each end of a message and each collective is
 //    one NCCL kernel on a stream of its own.
+//  - A collective states its process group. An optimizer that waits for its
+//    group is nccl:all_reduce, until all have come, and the optimizer.
 //  - Times to the nanosecond, as microseconds with three decimals, counted
 //    from baseTimeNanoseconds.
 //

@@ -243,8 +243,8 @@ Result<LooseJsonFile::Step> LooseJsonFile::next_event() {
     if (c == '{') {
       Found found = read_event();
       while (found == Found::kIncomplete) {
-        if (end_ - at_ > kMostEventBytes) {
-          return wrong("an event of at most " + std::to_string(kMostEventBytes) + " bytes");
+        if (end_ - at_ >= kMostEventBytes) {
+          return wrong("an event of less than " + std::to_string(kMostEventBytes) + " bytes");
         }
         if (!refill()) return cut_here("the event at " + place());
         found = read_event();
@@ -278,7 +278,8 @@ Result<LooseJsonFile::Step> LooseJsonFile::next_member() {
   }
   if (buffer_[at_] != '"') return wrong("a key or the end of the outer object");
   while (read_key() == Found::kIncomplete) {
-    if (end_ - at_ > kMostEventBytes) return wrong("a key of less bytes");
+    if (end_ - at_ >= kMostEventBytes)
+      return wrong("a key of less than " + std::to_string(kMostEventBytes) + " bytes");
     if (!refill()) return cut_here("a key of the outer object");
   }
   if (!skip_blanks()) return cut_here("the outer object");

@@ -27,7 +27,8 @@
 
 namespace rrfp {
 
-/// Events and values above this are an error or come without their value.
+/// An event of this size is an error, a longer value beside the events is not
+/// kept.
 inline constexpr std::size_t kMostEventBytes = std::size_t{16} << 20;
 
 /// A member of an object as it stands in the file: the key without its quotes,

@@ -21,6 +21,12 @@ constexpr std::int64_t process_of(std::int64_t global_thread) {
   return global_thread & ~std::int64_t{0xffffff};
 }
 
+/// Whether both ends can be.
+bool can_be(std::int64_t start_ns, std::int64_t end_ns) {
+  return start_ns >= -kMostProfileNs && start_ns <= kMostProfileNs && end_ns >= start_ns &&
+         (start_ns >= 0 || end_ns <= kMostProfileNs) && end_ns - start_ns <= kMostLengthNs;
+}
+
 struct Process {
   RawProfile profile;
   ProfileExtent extent;
@@ -68,7 +74,9 @@ class NsysReader {
 
   Result<void> read_epoch() {
     return each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, "LIMIT 1",
-                [&](const SqliteRows& row) { epoch_ns_ = row.integer(0); });
+                [&](const SqliteRows& row) {
+                  epoch_ns_ = std::clamp<std::int64_t>(row.integer(0), 0, kMostProfileNs);
+                });
   }
 
   Result<void> read_strings() {
@@ -108,9 +116,9 @@ class NsysReader {
     };
     if (action.what == What::kRefused) return drop(action.text);
     if (row.is_null(1)) return drop("a range that never ended");
+    if (!can_be(row.integer(0), row.integer(1))) return drop("a range whose times cannot be");
     range.start_ns = row.integer(0) + epoch_ns_;
     range.end_ns = row.integer(1) + epoch_ns_;
-    if (range.end_ns < range.start_ns) return drop("a range that ends before it starts");
     process.extent.add(range.start_ns, range.start_ns);
     range.thread = thread_at(&process, row.integer(2));
     range.action = static_cast<std::int32_t>(profile.actions.size());
@@ -122,6 +130,7 @@ class NsysReader {
     return each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId"}, "",
                 [&](const SqliteRows& row) {
                   if (row.is_null(2) || row.is_null(3)) return;
+                  if (!can_be(row.integer(0), row.integer(1))) return;
                   Process& process = process_at(process_of(row.integer(2)));
                   ++process.profile.events;
                   const std::int64_t start_ns = row.integer(0) + epoch_ns_;
@@ -143,17 +152,17 @@ class NsysReader {
     RawProfile& profile = process.profile;
     ++profile.events;
     ProfileKernel kernel;
-    kernel.correlation = static_cast<std::uint64_t>(row.integer(3));
-    kernel.start_ns = row.integer(0) + epoch_ns_;
-    kernel.end_ns = row.integer(1) + epoch_ns_;
     kernel.place = row.integer(6);
-    kernel.communicates = communication_.contains(row.integer(4));
-    if (row.is_null(3) || kernel.end_ns < kernel.start_ns) {
+    if (row.is_null(3) || !can_be(row.integer(0), row.integer(1))) {
       profile.dropped.add(
-          row.is_null(3) ? "a kernel without correlation" : "a kernel that ends before it starts",
+          row.is_null(3) ? "a kernel without correlation" : "a kernel whose times cannot be",
           profile.place(kernel.place));
       return;
     }
+    kernel.correlation = static_cast<std::uint64_t>(row.integer(3));
+    kernel.start_ns = row.integer(0) + epoch_ns_;
+    kernel.end_ns = row.integer(1) + epoch_ns_;
+    kernel.communicates = communication_.contains(row.integer(4));
     process.extent.add(kernel.start_ns, kernel.start_ns);
     process.lowest_device = std::min(process.lowest_device, row.integer(5));
     profile.kernels.push_back(kernel);

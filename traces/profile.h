@@ -3,7 +3,9 @@
 // messages of it, by the same rules for all formats.
 //
 // Invariants
-//  1. Times are int64 ns of one clock per profile.
+//  1. Times are int64 ns of one clock per profile, a sum of an epoch from 0 to
+//     kMostProfileNs, a time of at most that either way, and a length of at
+//     most half of it: differences of any two fit.
 //  2. Only annotations that say something about the pipeline are kept.
 //
 // Thread safety: as a container.
@@ -20,6 +22,9 @@
 #include "traces/native_trace.h"
 
 namespace rrfp {
+
+inline constexpr std::int64_t kMostProfileNs = std::int64_t{1} << 61;
+inline constexpr std::int64_t kMostLengthNs = kMostProfileNs / 2;
 
 /// What the name of an annotation says.
 struct ProfileAction {
@@ -68,6 +73,7 @@ struct ProfileKernel {
   std::int64_t end_ns = 0;
   std::int64_t place = 0;  ///< in the file
   bool communicates = false;
+  std::int32_t group = ProfileAction::kUnknown;  ///< index into RawProfile::groups
 };
 
 /// How long anything in a profile can be. Lengths on the GPU and of what is
@@ -98,6 +104,7 @@ struct RawProfile {
   std::string rank_from;  ///< what said so
   std::optional<int> world_size;
   std::vector<ProfileAction> actions;
+  std::vector<std::string> groups;  ///< process groups, by a text that all members share
   std::vector<ProfileAnnotation> annotations;
   // Not vectors: they are the bulk, and growing must not double it.
   std::deque<ProfileLaunch> launches;

@@ -104,6 +104,11 @@ class Assembler {
     span.name = operation.action.text;
     span.start_ns = operation.start_ns;
     span.end_ns = operation.end_ns;
+    if (!operation.group.empty()) {
+      // Members of a group call its collectives in one order.
+      int& calls = calls_[{i, operation.iteration, span.name, operation.group}];
+      span.group = operation.group + " #" + std::to_string(calls++);
+    }
     spans_.emplace_back(i, std::move(span));
     ++report_.ranks[i].spans;
   }
@@ -259,6 +264,8 @@ class Assembler {
   std::vector<PlacedTask> tasks_;
   std::vector<PairedMessage> messages_;
   std::vector<std::pair<std::size_t, TraceSpan>> spans_;  ///< with their recording
+  /// Of collectives so far, by recording, iteration, name and group.
+  std::map<std::tuple<std::size_t, int, std::string, std::string>, int> calls_;
 };
 
 }  // namespace

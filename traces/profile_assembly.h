@@ -7,6 +7,8 @@
 //    forward; its start where none of these is known.
 //  - Clocks are those that the files state; where messages contradict them,
 //    profile_clocks.h moves them. Their errors are in the header.
+//  - The k-th collective of one name and process group in an iteration is the
+//    same on all ranks of the group.
 //  - Times of an iteration count from the first start of any of its records.
 //
 // Thread safety: pure function.

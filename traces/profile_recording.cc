@@ -18,8 +18,10 @@ struct Extent {
   std::int64_t start_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
   std::int64_t kernels = 0;
+  std::int32_t group = kUnknown;
 
   void add(const ProfileKernel& kernel) {
+    group = kernel.group;
     start_ns = std::min(start_ns, kernel.start_ns);
     end_ns = std::max(end_ns, kernel.end_ns);
     ++kernels;
@@ -272,7 +274,7 @@ class RankRecorder {
     for (const std::size_t i : order) {
       const ProfileAnnotation& each = all[i];
       const ProfileAction& action = action_of(each);
-      ProfileOperation operation{action, kUnknown, each.start_ns, each.end_ns, each.place};
+      ProfileOperation operation{action, kUnknown, each.start_ns, each.end_ns, each.place, {}};
       if (out_.has_steps && !find_step(each.start_ns, &operation.iteration)) {
         drop("an annotation outside every step", each.place);
         continue;
@@ -284,6 +286,9 @@ class RankRecorder {
         }
         operation.start_ns = extents_[i].start_ns;
         operation.end_ns = extents_[i].end_ns;
+        if (extents_[i].group != kUnknown) {
+          operation.group = profile_.groups[static_cast<std::size_t>(extents_[i].group)];
+        }
       } else if (action.names_message()) {
         drop(
             "a send or receive of a profile without kernels: its times are not those of the "

@@ -15,7 +15,8 @@
 //     its annotation, and messages are dropped.
 //  5. An iteration is a step that holds the beginning of the annotation. Where
 //     no step is recorded, each repetition of a task begins the next one.
-//  6. Microbatches that are not named are counted in order within a step, and
+//  6. A collective is known by the process group that its kernel states.
+//  7. Microbatches that are not named are counted in order within a step, and
 //     without steps by how many there are.
 //
 // Thread safety: pure function.
@@ -38,6 +39,7 @@ struct ProfileOperation {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t place = 0;
+  std::string group;  ///< of a collective; empty where it is not known
 };
 
 struct RankRecording {

@@ -36,22 +36,33 @@ std::string scenario_of(const Job& job, int replicas) {
          job.hint + R"(", "fixed": true}]})";
 }
 
-/// What the job did. Receives are posted a transfer early and names of spans
-/// are those of a profile, as export says.
+/// What the job did. Receives are posted a transfer early, names of spans are
+/// those of a profile, and what an optimizer waits for is a collective, as
+/// export says.
 std::vector<TraceRecord> truth_of(const ScenarioResolver& resolver, int iteration) {
   const Result<std::vector<TraceRecord>> records = native_records(resolver, 0, iteration);
   EXPECT_TRUE(records.ok());
   std::vector<TraceRecord> truth = *records;
   std::int64_t first_ns = std::int64_t{1} << 60;
+  std::int64_t all_ready_ns = 0;
   for (TraceRecord& record : truth) {
     if (const auto* task = std::get_if<TraceTask>(&record)) {
       first_ns = std::min(first_ns, task->start_ns);
     }
     if (auto* span = std::get_if<TraceSpan>(&record)) {
-      span->group.clear();
       if (span->name == "gradient-sync") span->name = "nccl:_reduce_scatter_base";
+      if (span->name == "optimizer") all_ready_ns = std::max(all_ready_ns, span->start_ns);
     }
   }
+  std::vector<TraceSpan> waits;
+  for (TraceRecord& record : truth) {
+    auto* span = std::get_if<TraceSpan>(&record);
+    if (span == nullptr || span->name != "optimizer") continue;
+    waits.push_back(*span);
+    waits.back().name = "nccl:all_reduce";
+    waits.back().end_ns = span->start_ns = all_ready_ns;
+  }
+  truth.insert(truth.end(), waits.begin(), waits.end());
   EXPECT_EQ(first_ns, 0);
   return truth;
 }
@@ -118,6 +129,18 @@ TEST_P(ProfileRoundTrip, GivesTheTruthBack) {
     const Result<ProfileImport> imported = import_kineto(folder, options);
     ASSERT_TRUE(imported.ok()) << imported.error().message;
     EXPECT_EQ(texts(imported->records), texts(truth));
+    std::map<std::pair<std::string, std::string>, int> members;
+    for (const TraceRecord& record : imported->records) {
+      const auto* span = std::get_if<TraceSpan>(&record);
+      if (span != nullptr && span->iteration == 1) ++members[{span->name, span->group}];
+    }
+    const int world = replicas * resolver->program().ranks();
+    for (const auto& [collective, count] : members) {
+      const bool alone = collective.second.empty();
+      EXPECT_EQ(alone, collective.first == "optimizer");
+      EXPECT_EQ(count, alone || collective.first == "nccl:all_reduce" ? world : replicas)
+          << collective.first << " " << collective.second;
+    }
     EXPECT_EQ(imported->report.dropped.total(), 0);
     EXPECT_TRUE(imported->report.notes.empty());
     EXPECT_FALSE(imported->report.clocks_moved);

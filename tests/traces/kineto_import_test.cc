@@ -143,6 +143,38 @@ TEST_F(KinetoTest, EndsWithoutAStagePairBySequence) {
   EXPECT_EQ(dropped(*imported, "does not name its own rank"), 1);
 }
 
+TEST_F(KinetoTest, CollectivesOutsideTasksAreSpansOfTheirGroup) {
+  const auto collective = [](int correlation, const char* launched, const char* start,
+                             const char* ranks) {
+    const std::string args = R"(, "args": {"correlation": )" + std::to_string(correlation) +
+                             R"(, "Process Group Name": "3", "Process Group Ranks": ")" + ranks +
+                             "\"}";
+    return event("cuda_runtime", "cudaLaunchKernel", "1", launched, "1", args) +
+           event("kernel", "ncclDevKernel_AllReduce", "30", start, "10", args);
+  };
+  write("rank0.json",
+        kineto_file({annotation("PP:0F0", "10", "5"), kernel(1, "11", "100", "10"),
+                     annotation("nccl:all_reduce", "12", "2"),  // of tensor parallelism
+                     collective(2, "13", "105", "[0, 1]"), annotation("nccl:all_reduce", "20", "5"),
+                     collective(3, "21", "200", "[0, 1, ..."),
+                     annotation("nccl:all_reduce", "30", "5"),
+                     collective(4, "31", "220", "[0, 1, ..."),
+                     annotation("Optimizer.step#AdamW.step", "40", "5"),
+                     kernel(5, "41", "300", "7"), annotation("nccl:barrier; rm", "50", "5")}));
+  const auto imported = import();
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  EXPECT_EQ(task_texts(*imported), (Texts{"0F0 0-10000"}));
+  const auto spans = all<TraceSpan>(*imported);
+  ASSERT_EQ(spans.size(), 3U);
+  EXPECT_EQ(spans[0].name, "nccl:all_reduce");
+  EXPECT_EQ(spans[0].group, "3 [0, 1, ... #0");
+  EXPECT_EQ(spans[0].start_ns, 100'000);
+  EXPECT_EQ(spans[0].end_ns, 110'000);
+  EXPECT_EQ(spans[1].group, "3 [0, 1, ... #1");
+  EXPECT_EQ(spans[2].name, "optimizer");
+  EXPECT_EQ(spans[2].group, "");
+}
+
 TEST_F(KinetoTest, StepsAreIterationsAndRepetitionsAreWithoutThem) {
   std::vector<std::string> events = {
       annotation("ProfilerStep#3", "0", "100"),
@@ -321,6 +353,24 @@ TEST_F(KinetoTest, CutFilesGiveWhatTheyHold) {
   EXPECT_GT(imported->report.ranks[0].recording.events, 100);
   EXPECT_NE(imported->report.ranks[0].recording.cut.find("damaged or ends too early"),
             std::string::npos);
+}
+
+TEST_F(KinetoTest, DeepAndLongValuesCostNoStackAndBoundedMemory) {
+  constexpr std::size_t kDeep = 1'000'000;
+  const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');
+  std::string repeated;
+  for (int i = 0; i < 20'000; ++i) repeated += "\"traceEvents\": [],";
+  write("rank0.json", "{\"a\": " + deep + ", " + repeated + "\"long\": \"" +
+                          std::string(20 << 20, 'x') + "\", \"traceEvents\": [" +
+                          event("cpu_op", "x", "1", "1", "1", ", \"args\": {\"a\": " + deep + "}") +
+                          annotation("PP:0F0", "10", "5") + "]}");
+  const auto imported = import();
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  EXPECT_EQ(task_texts(*imported), (Texts{"0F0 0-5000"}));
+  write("rank0.json", "[" + annotation("PP:0F0", "10", "5") + ", {\"name\": \"" +
+                          std::string(17 << 20, 'x') + "\"}]");
+  EXPECT_NE(error().find("expected an event of less than 16777216 bytes"), std::string::npos)
+      << error();
 }
 
 TEST_F(KinetoTest, ErrorsNameTheFileAndThePlace) {

@@ -6,6 +6,7 @@
 #include <boost/iostreams/copy.hpp>
 #include <boost/iostreams/filter/gzip.hpp>
 #include <boost/iostreams/filtering_stream.hpp>
+#include <limits>
 
 #include "tests/traces/kineto_for_tests.h"
 
@@ -84,6 +85,8 @@ TEST_F(NsysTest, ProcessesAreRanksByGpuAndKernelsFollowLaunches) {
            range(10, "20", "PP:1RECV_F0") + launched(1, 11, 90, 182, 2) +
            range(31, "40", "PP:1F0, seq = 5, op_id = 8") + launched(3, 32, 190, 200) +
            range(41, "50", "aten::mul, op_id = 9") + range(60, "NULL", "PP:1B0") +
+           range(60, "-9223372036854775808", "PP:1B0") +
+           launched(9, 35, 200, std::numeric_limits<std::int64_t>::max()) +
            range(70, "80", "PP:1F1", 0, 1, 34));
   const auto imported = import();
   ASSERT_TRUE(imported.ok()) << imported.error().message;
@@ -93,6 +96,8 @@ TEST_F(NsysTest, ProcessesAreRanksByGpuAndKernelsFollowLaunches) {
   EXPECT_EQ(messages[0].receive.match_ns, 60);
   EXPECT_EQ(messages[0].receive.done_ns, 90);
   EXPECT_EQ(dropped(*imported, "a range that never ended"), 1);
+  EXPECT_EQ(dropped(*imported, "a range whose times cannot be"), 1);
+  EXPECT_EQ(dropped(*imported, "a kernel whose times cannot be"), 1);
 }
 
 TEST_F(NsysTest, TextsStandInlineOrInStringIds) {
