@@ -63,6 +63,7 @@ class DoubleChecks {
   /// The oldest work of the stream has been done.
   void on_done(int stream);
 
+  std::size_t blocks_out() const { return blocks_.size(); }
   /// Empty: none.
   const std::string& objection() const { return objection_; }
 

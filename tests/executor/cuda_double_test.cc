@@ -139,6 +139,33 @@ TEST_F(CudaDouble, TasksTakeTheTimeThatTheyAreGiven) {
   EXPECT_GE(MonotonicClock::read_ns() - begin_ns, 30 * kMillisecond);
 }
 
+TEST_F(CudaDouble, PassesAWholeRunWhichGivesBackEveryBlock) {
+  prepare(2, 500 * kMicrosecond, 8);
+  const std::shared_ptr<CudaDevicePartitions> partitions = partitions_;
+  run_.outcome = run_on_threads(
+      run_.plan,
+      [&](const Place& place) {
+        return std::make_unique<CudaSyntheticDevice>(partitions, partition(place), place,
+                                                     settings_);
+      },
+      run_.sink, default_tuning(settings_.grid.size()), run_.stop,
+      [&](const Place& place, Transport& control) {
+        return std::make_unique<CudaLocalTransport>(partitions, partition(place), control,
+                                                    settings_.look_every_ns);
+      });
+  EXPECT_EQ(run_.outcome.end, RunEnd::kCompleted) << run_.outcome.why;
+  ASSERT_EQ(run_.sink->iterations.size(), 1U);
+  for (const WorkerRecord& worker : run_.sink->iterations[0].workers) {
+    EXPECT_EQ(worker.tasks.size(), 24U);
+    EXPECT_EQ(worker.arrivals.size(), 8U);
+    for (const ArrivalRecord& arrival : worker.arrivals) {
+      EXPECT_EQ(arrival.bytes, static_cast<std::int64_t>(kBytes));
+    }
+  }
+  DoubleMachine::get().check([](DoubleChecks& checks) { EXPECT_EQ(checks.blocks_out(), 0U); });
+  expect_none();
+}
+
 TEST_F(CudaDouble, ObjectsToABufferUsedBeforeItsEvent) {
   prepare();
   EXPECT_TRUE(carry(produce(true)).empty());
