@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "executor/training_report.h"
@@ -142,6 +143,7 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   const auto messages = program.edges().size() * static_cast<std::size_t>(microbatches_);
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);
+  trained_.clear();
   kept_.assign(stages_.size() * static_cast<std::size_t>(microbatches_), {});
   clear_queue();
   if (Result<void> reserved = reserve(); !reserved.ok()) return reserved;
@@ -412,24 +414,25 @@ Result<void> CudaTrainingDevice::finish_iteration() {
     of->parameters().take_step(training_->spec.optimizer, *compute_);
   }
   if (compute_->failure()) return *compute_->failure();
-  return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(compute_->stream()));
+  Result<void> waited =
+      check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(compute_->stream()));
+  if (!waited.ok() || iteration_ + 1 < training_->steps) return waited;
+  for (const std::unique_ptr<CudaStage>& of : stages_) {
+    if (of == nullptr) continue;
+    Result<std::vector<NamedMatrix>> values = of->parameters().values(*compute_);
+    if (!values.ok()) return values.error();
+    std::move(values->begin(), values->end(), std::back_inserter(trained_));
+  }
+  return {};
 }
 
 std::vector<std::byte> CudaTrainingDevice::report() {
-  std::vector<NamedMatrix> entries;
+  std::vector<NamedMatrix> entries = std::move(trained_);
   entries.emplace_back(kStashName,
                        Matrix::Constant(1, 1, static_cast<Real>(arena_.high_water_bytes())));
   if (stages_.back() && place().lane == 0) {
     const auto* losses = reinterpret_cast<const double*>(losses_.data());
     entries.emplace_back(kLossName, Eigen::Map<const Matrix>(losses, 1, microbatches_));
-  }
-  if (iteration_ + 1 == training_->steps) {
-    for (const std::unique_ptr<CudaStage>& of : stages_) {
-      if (of == nullptr) continue;
-      Result<std::vector<NamedMatrix>> values = of->parameters().values(*compute_);
-      if (!values.ok()) continue;  // a weight that is missing is noticed by whoever compares
-      std::move(values->begin(), values->end(), std::back_inserter(entries));
-    }
   }
   return to_report(entries);
 }

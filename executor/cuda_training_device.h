@@ -108,6 +108,7 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   CudaPinnedMemory losses_;  // of the last stage, by microbatch
   int loss_capacity_ = 0;
   std::vector<Kept> kept_;
+  std::vector<NamedMatrix> trained_;                // after the last step: the weights
   std::vector<std::optional<CudaMessage>> inbox_;   // by message, of what comes in or stays here
   std::vector<std::optional<CudaMessage>> outbox_;  // by message
 };
