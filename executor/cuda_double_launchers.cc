@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "executor/clock.h"
-#include "executor/cuda_double_streams.h"
+#include "executor/cuda_double_work.h"
 #include "executor/cuda_launchers.h"
 
 namespace rrfp {
@@ -14,11 +14,6 @@ namespace rrfp {
 namespace {
 
 constexpr std::int64_t kProductNs = 1'000;
-
-cudaError_t enqueue(cudaStream_t stream, DoubleWork work, std::function<void()> run) {
-  reinterpret_cast<DoubleStream*>(stream)->enqueue(std::move(work), std::move(run));
-  return DoubleMachine::get().objection().empty() ? cudaSuccess : cudaErrorAssert;
-}
 
 void sleep_until(std::int64_t until_ns) {
   timespec until{};

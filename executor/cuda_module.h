@@ -48,6 +48,9 @@ class CudaSession {
   virtual std::string describe() const = 0;
   /// A device that works as long as the world says.
   virtual std::unique_ptr<Device> synthetic_device(const Place& place) = 0;
+  /// To be called before the run that trains: libraries are opened and made
+  /// ready here, for that may take longer than workers wait for each other.
+  virtual Result<void> prepare_training() = 0;
   /// A device that trains. `exchange`: of the place's lanes.
   virtual std::unique_ptr<Device> training_device(const Place& place,
                                                   std::shared_ptr<const CpuTraining> training,
@@ -67,7 +70,7 @@ struct CudaModule {
   StashBytes (*stash_bytes)(const ModelSpec& spec, const StageCut& cut,
                             std::span<const int> lengths) = nullptr;
 };
-inline constexpr int kCudaModuleVersion = 2;
+inline constexpr int kCudaModuleVersion = 3;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";
 
 }  // namespace rrfp

@@ -1,4 +1,5 @@
 // The module's one entry point.
+#include "executor/cuda_compute.h"
 #include "executor/cuda_local_transport.h"
 #include "executor/cuda_module.h"
 #include "executor/cuda_partition.h"
@@ -19,6 +20,11 @@ class Session final : public CudaSession {
   std::string describe() const override { return partitions_->describe(); }
   std::unique_ptr<Device> synthetic_device(const Place& place) override {
     return std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_);
+  }
+  Result<void> prepare_training() override {
+    const Result<std::unique_ptr<CudaCompute>> tried =
+        CudaCompute::create(partitions_->partition(0).compute(), settings_.tf32);
+    return tried.ok() ? Result<void>{} : tried.error();
   }
   std::unique_ptr<Device> training_device(const Place& place,
                                           std::shared_ptr<const CpuTraining> training,

@@ -95,6 +95,9 @@ Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun
   settings.tf32 = choice.tf32;
   const Result<std::shared_ptr<CudaSession>> session = open_session(settings, over_mpi);
   if (!session.ok()) return session.error();
+  if (Result<void> prepared = (*session)->prepare_training(); !prepared.ok()) {
+    return prepared.error();
+  }
   Equipment equipment = around(*session);
   equipment.device = [session = *session, exchange_of,
                       training = run.training](const Place& place) {
