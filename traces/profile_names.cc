@@ -167,7 +167,11 @@ struct ProfileNames::State {
     const std::string_view head = name.substr(0, kMostMatchedBytes);
     for (const Pattern& pattern : patterns) {
       std::match_results<std::string_view::const_iterator> groups;
-      if (!std::regex_search(head.begin(), head.end(), groups, pattern.regex)) continue;
+      try {
+        if (!std::regex_search(head.begin(), head.end(), groups, pattern.regex)) continue;
+      } catch (const std::regex_error&) {
+        return refused("a pattern takes too long on this name");
+      }
       return matched(pattern, groups);
     }
     return builtin_action(name, b_means);
