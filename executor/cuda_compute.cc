@@ -51,6 +51,11 @@ CudaCompute::~CudaCompute() {
   if (handle_ != nullptr) blas_.destroy(handle_);
 }
 
+Result<void> CudaCompute::wait() const {
+  if (failure_) return *failure_;
+  return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
+}
+
 void CudaCompute::copy(const CudaMatrix& from, const CudaMatrix& to) {
   RRFP_CHECK(from.rows == to.rows && from.columns == to.columns);
   RRFP_CHECK(from.stride == from.columns && to.stride == to.columns);

@@ -68,6 +68,8 @@ class CudaCompute {
       failure_ = cuda_error(what, code);
     }
   }
+  /// Until all that is enqueued has been done.
+  Result<void> wait() const;
   void copy(const CudaMatrix& from, const CudaMatrix& to);  ///< REQUIRES: both dense
 
   /// to = a b, to = a b^T, to = a^T b, and sum += a^T b.

@@ -10,11 +10,6 @@ namespace {
 
 float* numbers(std::byte* memory) { return reinterpret_cast<float*>(memory); }
 
-Result<void> wait(CudaCompute& compute) {
-  if (compute.failure()) return *compute.failure();
-  return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(compute.stream()));
-}
-
 }  // namespace
 
 Result<CudaParameters> CudaParameters::create(const ParameterList& parameters,
@@ -57,7 +52,7 @@ Result<CudaParameters> CudaParameters::create(const ParameterList& parameters,
       return cudaMemsetAsync(memory->data(), 0, memory->bytes(), stream);
     });
   }
-  if (Result<void> waited = wait(compute); !waited.ok()) return waited.error();
+  if (Result<void> waited = compute.wait(); !waited.ok()) return waited.error();
   return made;
 }
 
@@ -77,7 +72,7 @@ Result<void> CudaParameters::fetch(const CudaMemory& from, CudaCompute& compute)
     return cudaMemcpyAsync(staging_.data(), from.data(), from.bytes(), cudaMemcpyDeviceToHost,
                            stream);
   });
-  return wait(compute);
+  return compute.wait();
 }
 
 const float* CudaParameters::staged(const CudaMatrix& of, const CudaMemory& in) const {
@@ -143,7 +138,7 @@ Result<void> CudaParameters::scatter(const Payload& payload, CudaCompute& comput
     return cudaMemcpyAsync(gradients_.data(), staging_.data(), gradients_.bytes(),
                            cudaMemcpyHostToDevice, stream);
   });
-  return wait(compute);
+  return compute.wait();
 }
 
 }  // namespace rrfp

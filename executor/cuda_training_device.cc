@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <string>
 
 #include "executor/training_report.h"
-#include "scheduler_core/admission.h"
 
 namespace rrfp {
 
@@ -56,26 +54,21 @@ Result<void> CudaTrainingDevice::make_stages() {
   return {};
 }
 
-// The arena is as large as the budget, or as all microbatches where that is less. Nothing is in it
-// now, so it can be made anew where this iteration has a larger one.
-Result<void> CudaTrainingDevice::reserve() {
+// The budget, or all microbatches where that is less; 0: there is none.
+std::int64_t CudaTrainingDevice::arena_bytes() const {
   const Memory& memory = world_->input().memory;
   const auto rank = static_cast<std::size_t>(place().rank);
-  if (rank < memory.budget_bytes.size() && memory.budget_bytes[rank]) {
-    std::int64_t all = 0;
-    for (const int number : world_->program().stages_of(place().rank)) {
-      for (int m = 0; m < microbatches_; ++m) {
-        all += memory.activation_bytes[static_cast<std::size_t>(number * microbatches_ + m)];
-      }
-    }
-    const std::int64_t bytes = std::min(all, *memory.budget_bytes[rank]);
-    if (bytes > arena_.reserved_bytes()) {
-      Result<CudaArena> arena = CudaArena::create(static_cast<std::size_t>(bytes));
-      if (!arena.ok()) return arena.error();
-      arena_ = std::move(*arena);
+  if (rank >= memory.budget_bytes.size() || !memory.budget_bytes[rank]) return 0;
+  std::int64_t all = 0;
+  for (const int number : world_->program().stages_of(place().rank)) {
+    for (int m = 0; m < microbatches_; ++m) {
+      all += memory.activation_bytes[static_cast<std::size_t>(number * microbatches_ + m)];
     }
   }
-  arena_.forget_high_water();
+  return std::min(all, *memory.budget_bytes[rank]);
+}
+
+Result<void> CudaTrainingDevice::reserve_losses() {
   if (loss_capacity_ >= microbatches_) return {};
   Result<CudaPinnedMemory> losses =
       CudaPinnedMemory::create(static_cast<std::size_t>(microbatches_) * sizeof(double));
@@ -83,41 +76,6 @@ Result<void> CudaTrainingDevice::reserve() {
   losses_ = std::move(*losses);
   loss_capacity_ = microbatches_;
   return {};
-}
-
-// The bytes of all microbatches, one behind the other: tokens root by root, then targets.
-Result<void> CudaTrainingDevice::upload_samples() {
-  std::size_t bytes = 0;
-  sample_at_.clear();
-  for (const Sample& sample : samples_) {
-    sample_at_.push_back(bytes);
-    for (const std::vector<std::uint8_t>& tokens : sample.tokens) bytes += tokens.size();
-    bytes += sample.targets.size();
-  }
-  if (bytes > sample_capacity_) {
-    Result<CudaMemory> memory = CudaMemory::create(bytes, "samples");
-    if (!memory.ok()) return memory.error();
-    Result<CudaPinnedMemory> staging = CudaPinnedMemory::create(bytes);
-    if (!staging.ok()) return staging.error();
-    sample_bytes_ = std::move(*memory);
-    sample_staging_ = std::move(*staging);
-    sample_capacity_ = bytes;
-  }
-  std::byte* to = sample_staging_.data();
-  const auto append = [&to](const std::vector<std::uint8_t>& from) {
-    if (!from.empty()) std::memcpy(to, from.data(), from.size());
-    to += from.size();
-  };
-  for (const Sample& sample : samples_) {
-    for (const std::vector<std::uint8_t>& tokens : sample.tokens) append(tokens);
-    append(sample.targets);
-  }
-  compute_->run("cudaMemcpyAsync", [&](cudaStream_t stream) {
-    return cudaMemcpyAsync(sample_bytes_.data(), sample_staging_.data(), bytes,
-                           cudaMemcpyHostToDevice, stream);
-  });
-  if (compute_->failure()) return *compute_->failure();
-  return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(compute_->stream()));
 }
 
 Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration) {
@@ -134,27 +92,24 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   }
   scale_ = 1 / static_cast<float>(training_->data.targets_of_step(
                    iteration, training_->grid.replicas, microbatches_));
-  samples_.clear();
+  std::vector<Sample> samples;
   for (int m = 0; m < microbatches_; ++m) {
     const int given =
         world.arrangement().empty() ? m : world.arrangement()[static_cast<std::size_t>(m)];
-    samples_.push_back(training_->data.sample(iteration, place().replica, given));
+    samples.push_back(training_->data.sample(iteration, place().replica, given));
   }
   const auto messages = program.edges().size() * static_cast<std::size_t>(microbatches_);
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);
   trained_.clear();
-  kept_.assign(stages_.size() * static_cast<std::size_t>(microbatches_), {});
   clear_queue();
-  if (Result<void> reserved = reserve(); !reserved.ok()) return reserved;
-  return upload_samples();
+  Result<void> begun = stashes_.begin(program.stages(), microbatches_, arena_bytes());
+  if (begun.ok()) begun = reserve_losses();
+  if (begun.ok()) begun = samples_.upload(std::move(samples), *compute_);
+  return begun;
 }
 
 // --- What comes in and goes out.
-
-std::span<const int> CudaTrainingDevice::lengths(int microbatch) const {
-  return samples_[static_cast<std::size_t>(microbatch)].lengths;
-}
 
 // An activation has the rows of the stage that it comes from, and so has its gradient.
 int CudaTrainingDevice::rows_along(EdgeId edge, int microbatch) const {
@@ -278,46 +233,6 @@ CudaPass CudaTrainingDevice::pass(const StageCut& cut, int microbatch) {
           CudaScratch::lay_out(spec(), rows_of(cut.roots, lengths(microbatch)), carver)};
 }
 
-CudaSample CudaTrainingDevice::sample(const StageCut& cut, int microbatch) const {
-  const auto* at = reinterpret_cast<const std::uint8_t*>(sample_bytes_.data()) +
-                   sample_at_[static_cast<std::size_t>(microbatch)];
-  CudaSample given;
-  const Sample& of = samples_[static_cast<std::size_t>(microbatch)];
-  for (std::size_t root = 0; root < of.tokens.size(); ++root) {
-    if (static_cast<int>(root) == cut.root) given.tokens = at;
-    at += of.tokens[root].size();
-  }
-  given.targets = at;
-  return given;
-}
-
-Result<void> CudaTrainingDevice::keep(const StageCut& cut, int microbatch) {
-  CudaStashCarvers measure;
-  static_cast<void>(CudaStage::lay_out(spec(), cut, lengths(microbatch), measure));
-  Kept& of = kept(cut.stage, microbatch);
-  const auto take = [this](std::size_t bytes, std::byte*& block) -> Result<void> {
-    if (bytes == 0) return {};
-    const Result<std::byte*> taken = arena_.take(bytes);
-    if (!taken.ok()) return taken.error();
-    block = *taken;
-    return {};
-  };
-  if (Result<void> taken = take(measure.until_input.bytes(), of.until_input); !taken.ok()) {
-    return taken;
-  }
-  if (Result<void> taken = take(measure.until_weight.bytes(), of.until_weight); !taken.ok()) {
-    return taken;
-  }
-  CudaStashCarvers carvers{CudaCarver(of.until_input), CudaCarver(of.until_weight)};
-  of.stash = CudaStage::lay_out(spec(), cut, lengths(microbatch), carvers);
-  return {};
-}
-
-void CudaTrainingDevice::release(std::byte*& block) {
-  if (block != nullptr) arena_.give_back(block);
-  block = nullptr;
-}
-
 Result<void> CudaTrainingDevice::enqueue(TaskId task) {
   const Program& program = world_->program();
   const int microbatch = program.microbatch_of(task);
@@ -328,7 +243,7 @@ Result<void> CudaTrainingDevice::enqueue(TaskId task) {
   if (!enqueued.ok()) return enqueued;
   if (program.accumulates(task)) {
     of.weight_gradient(*compute_, sample(of.cut(), microbatch),
-                       kept(of.cut().stage, microbatch).stash);
+                       stashes_.stash(of.cut().stage, microbatch));
   }
   if (!compute_->failure()) return {};
   return Error{to_string(program.task(task)) + ": " + compute_->failure()->message};
@@ -336,10 +251,11 @@ Result<void> CudaTrainingDevice::enqueue(TaskId task) {
 
 Result<void> CudaTrainingDevice::enqueue_forward(CudaStage& of, int microbatch) {
   const StageCut& cut = of.cut();
-  if (Result<void> taken = keep(cut, microbatch); !taken.ok()) return taken;
+  Result<void> taken = stashes_.keep(spec(), cut, lengths(microbatch), microbatch);
+  if (!taken.ok()) return taken;
   const CudaPass with = pass(cut, microbatch);
   if (cut.root < 0) join(cut, microbatch, with.scratch.stream);
-  of.forward(with, sample(cut, microbatch), kept(cut.stage, microbatch).stash,
+  of.forward(with, sample(cut, microbatch), stashes_.stash(cut.stage, microbatch),
              reinterpret_cast<double*>(losses_.data()) + microbatch);
   for (const EdgeId edge : world_->program().edges_from(cut.stage, Slot::kForward)) {
     const Result<CudaMatrix> handed = hand_on(edge, microbatch, with.scratch.stream.rows);
@@ -354,7 +270,7 @@ Result<void> CudaTrainingDevice::enqueue_backward(CudaStage& of, int microbatch)
   const StageCut& cut = of.cut();
   const CudaPass with = pass(cut, microbatch);
   sum_gradients_into(cut, microbatch, with.scratch.gradient);
-  of.input_gradient(with, sample(cut, microbatch), scale_, kept(cut.stage, microbatch).stash);
+  of.input_gradient(with, sample(cut, microbatch), scale_, stashes_.stash(cut.stage, microbatch));
   const std::span<const int> predecessors = program.predecessors(cut.stage);
   for (const EdgeId edge : program.edges_from(cut.stage, Slot::kBackward)) {
     const auto index = std::find(predecessors.begin(), predecessors.end(), program.edge(edge).to) -
@@ -377,12 +293,7 @@ Result<void> CudaTrainingDevice::finish(TaskId task) {
     if (used) used->give_back();
     used.reset();
   }
-  Kept& of = kept(number, microbatch);
-  const Returns returned = returned_by(program, task);
-  if (returned == Returns::kEverything || returned == Returns::kAllButStash) {
-    release(of.until_input);
-  }
-  if (returned == Returns::kEverything || returned == Returns::kStash) release(of.until_weight);
+  stashes_.give_back(number, microbatch, returned_by(program, task));
   if (program.slot_of(task) != Slot::kForward || !stage(number).cut().last) return {};
   const Real loss = reinterpret_cast<const double*>(losses_.data())[microbatch];
   if (std::isfinite(loss)) return {};
@@ -413,9 +324,7 @@ Result<void> CudaTrainingDevice::finish_iteration() {
     if (world_->program().backward_of(of->cut().stage) != Backward::kFull) continue;
     of->parameters().take_step(training_->spec.optimizer, *compute_);
   }
-  if (compute_->failure()) return *compute_->failure();
-  Result<void> waited =
-      check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(compute_->stream()));
+  Result<void> waited = compute_->wait();
   if (!waited.ok() || iteration_ + 1 < training_->steps) return waited;
   for (const std::unique_ptr<CudaStage>& of : stages_) {
     if (of == nullptr) continue;
@@ -429,7 +338,7 @@ Result<void> CudaTrainingDevice::finish_iteration() {
 std::vector<std::byte> CudaTrainingDevice::report() {
   std::vector<NamedMatrix> entries = std::move(trained_);
   entries.emplace_back(kStashName,
-                       Matrix::Constant(1, 1, static_cast<Real>(arena_.high_water_bytes())));
+                       Matrix::Constant(1, 1, static_cast<Real>(stashes_.high_water_bytes())));
   if (stages_.back() && place().lane == 0) {
     const auto* losses = reinterpret_cast<const double*>(losses_.data());
     entries.emplace_back(kLossName, Eigen::Map<const Matrix>(losses, 1, microbatches_));

@@ -25,6 +25,8 @@
 #include "executor/cuda_message.h"
 #include "executor/cuda_model_stage.h"
 #include "executor/cuda_queue_device.h"
+#include "executor/cuda_samples.h"
+#include "executor/cuda_stashes.h"
 
 namespace rrfp {
 
@@ -48,24 +50,15 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   std::vector<std::byte> report() override;
 
  private:
-  /// Of a stage and microbatch.
-  struct Kept {
-    std::byte* until_input = nullptr;   // of the arena
-    std::byte* until_weight = nullptr;  // of the arena
-    CudaStage::Stash stash;
-  };
-
   Result<void> enqueue(TaskId task) override;
   Result<void> finish(TaskId task) override;
   std::int64_t least_length_ns(TaskId task) const override;
 
   Result<void> make_stages();
-  Result<void> reserve();
-  Result<void> upload_samples();
+  std::int64_t arena_bytes() const;
+  Result<void> reserve_losses();
   Result<void> enqueue_forward(CudaStage& stage, int microbatch);
   Result<void> enqueue_backward(CudaStage& stage, int microbatch);
-  Result<void> keep(const StageCut& cut, int microbatch);
-  void release(std::byte*& block);
   void join(const StageCut& cut, int microbatch, const CudaMatrix& stream);
   void sum_gradients_into(const StageCut& cut, int microbatch, const CudaMatrix& gradient);
   Result<CudaMatrix> hand_on(EdgeId edge, int microbatch, int rows);
@@ -74,13 +67,12 @@ class CudaTrainingDevice final : public CudaQueueDevice {
 
   CudaPass pass(const StageCut& cut, int microbatch);
   CudaMatrix input(EdgeId edge, int microbatch, int rows) const;
-  CudaSample sample(const StageCut& cut, int microbatch) const;
-  std::span<const int> lengths(int microbatch) const;
+  CudaSample sample(const StageCut& cut, int microbatch) const {
+    return samples_.sample(microbatch, cut.root);
+  }
+  std::span<const int> lengths(int microbatch) const { return samples_.lengths(microbatch); }
   int rows_along(EdgeId edge, int microbatch) const;
   CudaStage& stage(int number) { return *stages_[static_cast<std::size_t>(number)]; }
-  Kept& kept(int stage, int microbatch) {
-    return kept_[static_cast<std::size_t>(stage * microbatches_ + microbatch)];
-  }
   std::size_t message(EdgeId edge, int microbatch) const {
     return static_cast<std::size_t>(edge * microbatches_ + microbatch);
   }
@@ -93,21 +85,16 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   std::vector<StageCut> cuts_;                      // by stage; all
   std::vector<std::unique_ptr<CudaStage>> stages_;  // by stage; those of this rank
   CudaMemory scratch_;                              // for the longest sequences
-  CudaArena arena_;
+  CudaSamples samples_;                             // of this iteration
+  CudaStashes stashes_;                             // of this iteration
 
   // Of this iteration.
   const PreparedCase* world_ = nullptr;
   int iteration_ = 0;
   int microbatches_ = 0;
-  float scale_ = 0;                     // of the losses
-  std::vector<Sample> samples_;         // by position
-  std::vector<std::size_t> sample_at_;  // by position: where its bytes begin
-  CudaMemory sample_bytes_;             // tokens by root, then targets
-  CudaPinnedMemory sample_staging_;
-  std::size_t sample_capacity_ = 0;
+  float scale_ = 0;          // of the losses
   CudaPinnedMemory losses_;  // of the last stage, by microbatch
   int loss_capacity_ = 0;
-  std::vector<Kept> kept_;
   std::vector<NamedMatrix> trained_;                // after the last step: the weights
   std::vector<std::optional<CudaMessage>> inbox_;   // by message, of what comes in or stays here
   std::vector<std::optional<CudaMessage>> outbox_;  // by message
