@@ -27,6 +27,7 @@ extern const Command kReplayCommand;
 extern const Command kFitCommand;
 extern const Command kExportCommand;
 extern const Command kInitCommand;
+extern const Command kPresetsCommand;
 extern const Command kModelsCommand;
 extern const Command kRunCommand;
 extern const Command kTrainCommand;
@@ -38,10 +39,10 @@ extern const Command kDevicesCommand;
 namespace {
 
 constexpr std::array kCommands = {
-    &kSimulateCommand, &kSweepCommand,     &kScheduleCommand,  &kInfoCommand,
-    &kImportCommand,   &kReplayCommand,    &kFitCommand,       &kExportCommand,
-    &kInitCommand,     &kModelsCommand,    &kRunCommand,       &kTrainCommand,
-    &kValidateCommand, &kCalibrateCommand, &kReplayLogCommand, &kDevicesCommand,
+    &kSimulateCommand,  &kSweepCommand,   &kScheduleCommand, &kInfoCommand,     &kImportCommand,
+    &kReplayCommand,    &kFitCommand,     &kExportCommand,   &kInitCommand,     &kPresetsCommand,
+    &kModelsCommand,    &kRunCommand,     &kTrainCommand,    &kValidateCommand, &kCalibrateCommand,
+    &kReplayLogCommand, &kDevicesCommand,
 };
 
 std::string overview() {

@@ -136,6 +136,11 @@ class BetaQuantile {
 
 }  // namespace
 
+Mixture& Mixture::add(double weight, const Distribution& distribution) {
+  parts.push_back({weight, distribution});
+  return *this;
+}
+
 bool operator==(const Mixture& a, const Mixture& b) { return a.parts == b.parts; }
 
 Lognormal Lognormal::of_cv(double cv, double mean) {

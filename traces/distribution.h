@@ -85,18 +85,22 @@ struct Quantiles {
   friend bool operator==(const Quantiles&, const Quantiles&) = default;
 };
 
+struct Mixture;
 struct MixturePart;
+
+using Distribution = std::variant<FixedValue, Uniform, LogUniform, Normal, Lognormal, Exponential,
+                                  Beta, Quantiles, Mixture>;
 
 /// One of its parts, drawn by weight. REQUIRES: weights of at least 0, and a
 /// sum above 0.
 struct Mixture {
   std::vector<MixturePart> parts;
 
+  /// One more part. Returns the mixture, for the next.
+  Mixture& add(double weight, const Distribution& distribution);
+
   friend bool operator==(const Mixture& a, const Mixture& b);
 };
-
-using Distribution = std::variant<FixedValue, Uniform, LogUniform, Normal, Lognormal, Exponential,
-                                  Beta, Quantiles, Mixture>;
 
 struct MixturePart {
   double weight = 1;

@@ -10,6 +10,7 @@ namespace rrfp {
 
 namespace {
 
+constexpr double kLeastBandwidth = 1e-6;
 constexpr std::uint64_t kJob = ~std::uint64_t{0};  // instead of an iteration
 
 enum Lane : std::uint64_t { kValue, kWhether, kPhase, kJitter };
@@ -333,15 +334,16 @@ void CompiledDraw::apply(const WorldId& world, ComputeTable& out) const {
 }
 
 void CompiledDraw::apply(const WorldId& world, MessageTable& out) const {
-  const bool latency = model_.target == DrawTarget::kLatency;
-  if (!(latency || model_.target == DrawTarget::kBandwidth)) return;
+  if (!is_on_messages(model_.target)) return;
+  const bool on_latency = model_.target != DrawTarget::kBandwidth;
+  const bool on_transmission = model_.target != DrawTarget::kLatency;
   const bool factor = model_.effect == DrawEffect::kFactor;
   // Whether tables are there at all must not depend on the iteration.
   out.varies = true;
-  out.adds = out.adds || !(latency && factor);
-  if (!latency && out.bandwidth.empty()) {
+  out.adds = out.adds || on_transmission || !factor;
+  if (on_transmission && out.transmission.empty()) {
     for (const std::vector<Effect>& messages : out.latency) {
-      out.bandwidth.emplace_back(messages.size());
+      out.transmission.emplace_back(messages.size());
     }
   }
   if (!holds_in(world)) return;
@@ -352,12 +354,21 @@ void CompiledDraw::apply(const WorldId& world, MessageTable& out) const {
       const double mean = mean_of(row);
       const double expected = factor ? 1 + long_run_ * (mean - 1) : long_run_ * mean;
       const auto table_row = static_cast<std::size_t>(row.table_row);
-      std::vector<Effect>& effects = (latency ? out.latency : out.bandwidth)[table_row];
       Draws::Drawn drawn;
       for (int m = 0; m < row.microbatches; ++m) {
         if (m == 0 || each) drawn = draws.at(row, m);
-        Effect& effect = effects[static_cast<std::size_t>(lane * microbatches_ + m)];
-        (factor ? add_factor : add_extra)(effect, drawn.there, drawn.value, model_.known, expected);
+        const auto message = static_cast<std::size_t>(lane * microbatches_ + m);
+        if (on_latency) {
+          (factor ? add_factor : add_extra)(out.latency[table_row][message], drawn.there,
+                                            drawn.value, model_.known, expected);
+        }
+        if (!on_transmission) continue;
+        // A transmission takes as much longer as the bandwidth is less.
+        const auto time = [on_latency](double value) {
+          return on_latency ? value : 1 / std::max(value, kLeastBandwidth);
+        };
+        add_factor(out.transmission[table_row][message], drawn.there, time(drawn.value),
+                   model_.known, time(expected));
       }
     }
   }

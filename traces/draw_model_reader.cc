@@ -13,20 +13,6 @@ constexpr double kMostFactor = 1e6;
 constexpr int kMostIteration = std::numeric_limits<int>::max() - 1;
 constexpr int kMostCycles = 1'000;
 
-bool any_message(const Scenario& scenario, Link link) {
-  const std::vector<StageSpec>& stages = scenario.pipeline.stages;
-  for (const StageSpec& stage : stages) {
-    for (const int predecessor : stage.predecessors) {
-      const int before = stages[static_cast<std::size_t>(predecessor)].rank;
-      if ((before == link.from && stage.rank == link.to) ||
-          (before == link.to && stage.rank == link.from)) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 void check_draw_keys(const JsonCursor& in, ModelWord word) {
   KnownKeys keys({"model", "on", "scope", "group", "static", "tasks", "stages", "ranks", "replicas",
                   "links", "iterations", "first_of_iteration", "steps", "episodes", "probability",
@@ -83,8 +69,7 @@ DrawScope scope(const JsonCursor& in, DrawTarget target) {
   const bool shared =
       scope == Scope::kMicrobatch || scope == Scope::kReplica || scope == Scope::kIteration;
   const bool fits = shared || (compute && scope != Scope::kMessage && scope != Scope::kLink) ||
-                    ((target == DrawTarget::kLatency || target == DrawTarget::kBandwidth) &&
-                     (scope == Scope::kMessage || scope == Scope::kLink));
+                    (is_on_messages(target) && (scope == Scope::kMessage || scope == Scope::kLink));
   if (!fits) {
     given->expected(
         compute ? "\"operation\", \"microbatch\", \"stage\", \"rank\", \"gpu\", \"replica\" or "
@@ -97,33 +82,17 @@ DrawScope scope(const JsonCursor& in, DrawTarget target) {
   return scope;
 }
 
-std::vector<Link> links(const JsonCursor& in, const Scenario& scenario) {
-  std::vector<Link> out;
-  const auto list = in.find("links");
-  if (!list) return out;
-  for (const JsonCursor& item : list->items()) {
-    const std::vector<JsonCursor> ends = item.items(2, "end of the link");
-    if (!in.ok()) return out;
-    const Link link{ends[0].small_integer(0, scenario.pipeline.ranks - 1),
-                    ends[1].small_integer(0, scenario.pipeline.ranks - 1)};
-    if (in.ok() && !any_message(scenario, link)) {
-      item.fail("no message goes from rank " + std::to_string(link.from) + " to rank " +
-                std::to_string(link.to) + "; expected two ranks that hold neighbouring stages");
-    }
-    out.push_back(link);
-  }
-  return out;
-}
-
 Selection selection(const JsonCursor& in, DrawTarget target, const Scenario& scenario) {
   const int stage_count = static_cast<int>(scenario.pipeline.stages.size());
-  const bool messages = target == DrawTarget::kLatency || target == DrawTarget::kBandwidth;
+  const bool messages = is_on_messages(target);
   Selection out;
   out.kinds = read_kinds(in);
   out.stages = read_indices(in, "stages", stage_count - 1);
   out.ranks = read_indices(in, "ranks", scenario.pipeline.ranks - 1);
   out.replicas = read_indices(in, "replicas", scenario.data_parallel.replicas - 1);
-  out.links = links(in, scenario);
+  if (const auto list = in.find("links")) {
+    for (const JsonCursor& item : list->items()) out.links.push_back(read_link(item, scenario));
+  }
   if (const auto range = in.find("iterations")) {
     range->only_keys({"from", "to"});
     out.iterations.first = static_cast<int>(range->integer_or("from", 0, {0, kMostIteration}));
@@ -137,11 +106,11 @@ Selection selection(const JsonCursor& in, DrawTarget target, const Scenario& sce
     if (wrong && member)
       member->fail("this key is only given for what is on " + std::string(where));
   };
-  refuse(!messages, "links", "\"latency\" or \"bandwidth\"");
+  refuse(!messages, "links", "\"latency\", \"transfer\" or \"bandwidth\"");
   refuse(messages, "stages", "\"compute\"; a message has \"ranks\" or \"links\"");
   refuse(target != DrawTarget::kCompute, "first_of_iteration", "\"compute\"");
   for (const std::string_view key : {"tasks", "stages", "ranks"}) {
-    refuse(target == DrawTarget::kInput, key, "\"compute\", \"latency\" or \"bandwidth\"");
+    refuse(target == DrawTarget::kInput, key, "\"compute\" or on messages");
   }
   return out;
 }
@@ -210,11 +179,11 @@ void check_draw(const JsonCursor& in, const DrawModel& model) {
   const bool factor = model.effect == DrawEffect::kFactor;
   if (model.target == DrawTarget::kInput && model.effect != DrawEffect::kExtra) {
     in.at("on").expected(
-        "\"compute\", \"latency\" or \"bandwidth\" for a factor; an input can "
+        "\"compute\", \"latency\", \"transfer\" or \"bandwidth\" for a factor; an input can "
         "be late by an \"extra\" time");
   }
-  if (model.target == DrawTarget::kBandwidth && !factor) {
-    in.at("on").expected("\"latency\" for a time; a bandwidth has a \"factor\"");
+  if (is_on_messages(model.target) && model.target != DrawTarget::kLatency && !factor) {
+    in.at("on").expected("\"latency\" for a time; a transfer or bandwidth has a \"factor\"");
   }
   if (model.has_kinds() && model.target != DrawTarget::kCompute) {
     in.at("on").expected("\"compute\" where kinds of tasks have their own distribution");
@@ -233,8 +202,7 @@ void check_draw(const JsonCursor& in, const DrawModel& model) {
       episodes->element != EpisodeElement::kAll) {
     in.at("episodes").fail("an input has no ranks or links to be hit; leave \"hit\" out");
   }
-  const bool messages =
-      model.target == DrawTarget::kLatency || model.target == DrawTarget::kBandwidth;
+  const bool messages = is_on_messages(model.target);
   if (episodes != nullptr && episodes->element == EpisodeElement::kLinkPair && !messages) {
     in.at("episodes").fail("a task is on no link; \"hit\" is \"rank\" or \"gpu\"");
   }
@@ -263,28 +231,6 @@ DrawModel read_draw_model(const JsonCursor& in, ModelWord word, const Scenario& 
   out.origin = read_origin(in);
   check_draw(in, out);
   return out;
-}
-
-std::vector<Kind> read_kinds(const JsonCursor& in) {
-  std::vector<Kind> out;
-  const auto list = in.find("tasks");
-  if (!list) return out;
-  for (const JsonCursor& item : list->items()) out.push_back(item.choice(kTaskKinds));
-  if (in.ok() && out.empty()) list->expected("at least one of \"F\", \"B\", \"I\", \"W\"");
-  return out;
-}
-
-std::vector<int> read_indices(const JsonCursor& in, std::string_view key, int most) {
-  std::vector<int> out;
-  const auto list = in.find(key);
-  if (!list) return out;
-  for (const JsonCursor& item : list->items()) out.push_back(item.small_integer(0, most));
-  if (in.ok() && out.empty()) list->expected("at least one number");
-  return out;
-}
-
-ModelOrigin read_origin(const JsonCursor& in) {
-  return {in.string_or("from_preset", ""), in.boolean_or("modelled", false)};
 }
 
 }  // namespace rrfp

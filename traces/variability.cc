@@ -2,9 +2,14 @@
 
 namespace rrfp {
 
+bool is_on_messages(DrawTarget target) {
+  return target == DrawTarget::kLatency || target == DrawTarget::kTransfer ||
+         target == DrawTarget::kBandwidth;
+}
+
 bool acts_on_messages(const VariabilityModel& model) {
   if (const auto* draw = std::get_if<DrawModel>(&model)) {
-    return draw->target == DrawTarget::kLatency || draw->target == DrawTarget::kBandwidth;
+    return is_on_messages(draw->target);
   }
   if (const auto* lengths = std::get_if<MicrobatchLengths>(&model)) return lengths->messages;
   return std::holds_alternative<LognormalLatency>(model) ||

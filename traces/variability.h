@@ -61,9 +61,12 @@ struct ModelOrigin {
 enum class DrawTarget : std::uint8_t {
   kCompute,    ///< durations of tasks
   kLatency,    ///< latencies of messages
+  kTransfer,   ///< factors only: on transmission and latency of messages
   kBandwidth,  ///< factors only: of the network's bytes per second
   kInput,      ///< extra times only: when microbatches are there to be read
 };
+
+bool is_on_messages(DrawTarget target);
 
 enum class DrawEffect : std::uint8_t {
   kFactor,  ///< times the draw

@@ -31,14 +31,10 @@ MessageTable message_table(const Program& program, int lanes) {
   return table;
 }
 
-// How much longer `busy_ns` takes at `factor` of the bandwidth; may be negative.
-double longer_ns(std::int64_t busy_ns, double factor) {
-  constexpr double kLeast = 1e-6;
-  return static_cast<double>(busy_ns) * (1 / std::max(factor, kLeast) - 1);
-}
-
-std::int64_t with_bandwidth(std::int64_t latency_ns, std::int64_t busy_ns, double factor) {
-  const double change_ns = longer_ns(busy_ns, factor);
+// The link is busy for the base time; what a transmission takes longer, or less,
+// comes on top of the latency, which cannot become less than nothing.
+std::int64_t with_transmission(std::int64_t latency_ns, std::int64_t busy_ns, double factor) {
+  const double change_ns = static_cast<double>(busy_ns) * (factor - 1);
   if (change_ns >= 0) return capped_sum(latency_ns, rounded_ns(change_ns));
   return std::max<std::int64_t>(0, latency_ns - rounded_ns(-change_ns));
 }
@@ -107,15 +103,15 @@ void VariabilityDraws::draw_latencies(const Scenario& scenario, const WorldId& w
     for (std::size_t i = 0; i < table.latency[id].size(); ++i) {
       const Effect& effect = table.latency[id][i];
       std::int64_t ns = capped_sum(scaled_ns(base_ns, effect.factor), effect.extra_ns);
-      if (!table.bandwidth.empty()) {
-        ns = with_bandwidth(ns, busy_ns(i), table.bandwidth[id][i].factor);
+      if (!table.transmission.empty()) {
+        ns = with_transmission(ns, busy_ns(i), table.transmission[id][i].factor);
       }
       real.push_back(ns);
       if (!table.varies || i >= microbatches) continue;
       ns = capped_sum(scaled_ns(base_ns, effect.expected_factor),
                       rounded_ns(effect.expected_extra_ns));
-      if (!table.bandwidth.empty()) {
-        ns = with_bandwidth(ns, busy_ns(i), table.bandwidth[id][i].expected_factor);
+      if (!table.transmission.empty()) {
+        ns = with_transmission(ns, busy_ns(i), table.transmission[id][i].expected_factor);
       }
       out.network.expected_latency_ns[id].push_back(ns);
     }

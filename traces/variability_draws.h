@@ -6,9 +6,9 @@
 //  2. expected_ns holds the base durations times the factors of the models that
 //     are known and the mean factors of the others; it is left empty where all
 //     are known. The same holds for expected latencies.
-//  3. A network has one bandwidth. What a model takes from that of a link is
-//     added to the latency of its messages: by as much as they would take longer.
-//     The link itself is busy for the base time.
+//  3. A network has one bandwidth. What a model takes from that of a link, or
+//     adds to a transmission, is added to the latency of the message: by as much
+//     as it takes longer. The link itself is busy for the base time.
 //
 // Thread safety: immutable; share freely.
 #pragma once

@@ -2,6 +2,7 @@
 
 #include "traces/distribution_file.h"
 #include "traces/lengths_file.h"
+#include "traces/preset.h"
 #include "traces/quantity.h"
 #include "traces/variability_file.h"
 #include "traces/variability_parts.h"
@@ -23,7 +24,10 @@ class Reader {
 
   VariabilityModel read(const JsonCursor& in) const {
     if (in.ok() && in.value().object() == nullptr) {
-      in.expected("a model such as {\"model\": \"lognormal\", \"on\": \"compute\", \"cv\": 0.1}");
+      in.expected(
+          "the name of a preset, or a model such as {\"model\": \"lognormal\", \"on\": "
+          "\"compute\", "
+          "\"cv\": 0.1}");
     }
     const ModelWord word = in.at("model").choice(kModelWords);
     switch (word) {
@@ -146,6 +150,10 @@ void read_variability(const JsonCursor& list, const std::string& folder, Scenari
   const Reader reader(scenario, folder);
   for (const JsonCursor& entry : list.items()) {
     if (!list.ok()) return;
+    if (entry.value().string() != nullptr || entry.value().find("preset") != nullptr) {
+      read_preset(entry, folder, scenario, scenario.variability);
+      continue;
+    }
     VariabilityModel model = reader.read(entry);
     if (list.ok()) scenario.variability.push_back(std::move(model));
   }

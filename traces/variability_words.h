@@ -31,6 +31,7 @@ inline constexpr Choice<ComputeScope> kComputeScopes[] = {{"operation", ComputeS
 
 inline constexpr Choice<DrawTarget> kTargets[] = {{"compute", DrawTarget::kCompute},
                                                   {"latency", DrawTarget::kLatency},
+                                                  {"transfer", DrawTarget::kTransfer},
                                                   {"bandwidth", DrawTarget::kBandwidth},
                                                   {"input", DrawTarget::kInput}};
 

@@ -41,8 +41,8 @@ struct ComputeTable {
 /// By message: crossing edges only, [edge][lane * microbatches + microbatch].
 struct MessageTable {
   std::vector<std::vector<Effect>> latency;
-  /// Of the bandwidth; extra times are not used. Empty: no model is on it.
-  std::vector<std::vector<Effect>> bandwidth;
+  /// Of the transmission; extra times are not used. Empty: no model is on it.
+  std::vector<std::vector<Effect>> transmission;
   /// True where a model has been applied: what is expected is not what happens.
   bool varies = false;
   /// True where a model can delay messages whose latency is 0.
