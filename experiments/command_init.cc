@@ -5,10 +5,12 @@
 #include <ostream>
 
 #include "experiments/command.h"
+#include "experiments/preset_report.h"
 #include "experiments/scenario_template.h"
 #include "experiments/workload_report.h"
 #include "experiments/workload_scenario.h"
 #include "traces/atomic_file.h"
+#include "traces/scenario_file.h"
 
 namespace rrfp {
 
@@ -136,6 +138,20 @@ Result<Made> from_workload(const Options& options) {
   return Made{workload_scenario(*job), workload_table(*job), memory_warnings(*job)};
 }
 
+// What is to be said of the presets in a scenario, over all points of its grid.
+std::string preset_notes(const std::string& text) {
+  const Result<JsonDocument> document = parse_json(text, "scenario", {.comments = true});
+  if (!document.ok()) return "";
+  const Result<std::vector<GridPoint>> points = expand_grid(*document);
+  if (!points.ok()) return "";
+  Scenario all;
+  for (const GridPoint& point : *points) {
+    const std::vector<VariabilityModel>& models = point.scenario.variability;
+    all.variability.insert(all.variability.end(), models.begin(), models.end());
+  }
+  return preset_note(all);
+}
+
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<bool> workload = describes_workload(options);
   if (!workload.ok()) return workload.error();
@@ -146,6 +162,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (std::error_code ignored; out && std::filesystem::exists(*out, ignored)) {
     return Error{*out + ": exists already; remove it or give another --out"};
   }
+  terminal.err << preset_notes(made->scenario);
   for (const std::string& warning : made->warnings) {
     terminal.err << "warning: " << warning << "\n";
   }

@@ -6,6 +6,7 @@
 #include "experiments/blocked_report.h"
 #include "experiments/command.h"
 #include "experiments/input_file.h"
+#include "experiments/preset_report.h"
 #include "experiments/result_report.h"
 #include "experiments/timeline.h"
 #include "sim/simulate.h"
@@ -44,6 +45,7 @@ struct Loaded {
   Case given;
   bool is_scenario = false;
   bool message_stated = false;
+  std::string note{};  // about the presets of a scenario
 
   // A case that is itself launch-queue means 0 where it says nothing.
   bool derives_message_ns(NetworkMode mode) const {
@@ -172,8 +174,8 @@ Result<Loaded> load_scenario(const JsonDocument& document, const Options& option
   Result<Case> given =
       resolver->resolve(*policy, static_cast<int>(*iteration), static_cast<int>(*replica));
   if (!given.ok()) return in_file(document.file, given.error());
-  return Loaded{std::move(given).value(), true,
-                resolver->scenario().network.message_ns.has_value()};
+  return Loaded{std::move(given).value(), true, resolver->scenario().network.message_ns.has_value(),
+                preset_note(resolver->scenario())};
 }
 
 Result<Loaded> load_case(const JsonDocument& document) {
@@ -207,6 +209,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<std::vector<NetworkMode>> modes = modes_of(options, loaded->given.network.mode);
   if (!modes.ok()) return modes.error();
   std::vector<Variant> variants;
+  (options.flag("json") ? terminal.err : terminal.out) << loaded->note;
   const std::string file = *path == "-" ? "standard input" : *path;
   for (const NetworkMode mode : *modes) {
     const Variant& variant = variants.emplace_back(with_mode(*loaded, mode));

@@ -80,11 +80,13 @@ std::vector<VariabilityModel> example_models(const Preset& preset) {
 std::string one_line(const JsonValue& value) {
   std::string text;
   for (const char c : to_text(value, JsonLayout::kReadable)) {
-    if (c != '\n') {
-      text += c;
-    } else if (!text.ends_with(' ')) {
-      text += ' ';
+    // Neither ends of lines nor what indents them.
+    if ((c == '\n' || c == ' ') &&
+        (text.ends_with(' ') || text.ends_with('[') || text.ends_with('{'))) {
+      continue;
     }
+    if ((c == '}' || c == ']') && text.ends_with(' ')) text.pop_back();
+    text += c == '\n' ? ' ' : c;
   }
   return text;
 }
@@ -98,6 +100,25 @@ std::string parameters_in_short(const Preset& preset) {
 }
 
 }  // namespace
+
+std::string preset_note(const Scenario& scenario) {
+  const std::string presets = describe_presets(scenario);
+  if (presets.empty()) return "";
+  const bool modelled = presets.find("(modelled)") != std::string::npos;
+  return "note: presets: " + presets +
+         (modelled ? "; modelled: no public measurement stands behind it\n" : "\n");
+}
+
+JsonValue preset_uses_to_json(const Scenario& scenario) {
+  JsonArray uses;
+  for (const ModelOrigin& origin : presets_of(scenario)) {
+    JsonValue one{JsonObject()};
+    one.add("name", JsonValue(origin.preset));
+    one.add("modelled", JsonValue(origin.modelled));
+    uses.push_back(std::move(one));
+  }
+  return JsonValue(std::move(uses));
+}
 
 Result<const Preset*> named_preset(const std::string& name) {
   const Preset* preset = find_preset(name);
@@ -159,7 +180,7 @@ std::string describe_preset(const Preset& preset) {
   text += "source: " + std::string(preset.source) + "\n";
   if (!preset.parameters.empty()) {
     TextTable table({"parameter", "default", "unit", "what it is"});
-    table.align_left(1);
+    for (const std::size_t words : {1, 2, 3}) table.align_left(words);
     for (const PresetParameter& parameter : preset.parameters) {
       table.add({std::string(parameter.name), std::string(parameter.otherwise),
                  std::string(unit_of(parameter.name)), std::string(parameter.meaning)});

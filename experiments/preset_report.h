@@ -9,6 +9,7 @@
 #include "scheduler_core/result.h"
 #include "traces/json_value.h"
 #include "traces/preset.h"
+#include "traces/scenario.h"
 
 namespace rrfp {
 
@@ -23,5 +24,12 @@ JsonValue presets_to_json();
 /// models that it stands for in a pipeline of 8 ranks and 2 replicas.
 std::string describe_preset(const Preset& preset);
 JsonValue preset_to_json(const Preset& preset);
+
+/// "note: presets: ..." where models of a scenario come from presets, which says
+/// of each whether it is modelled; else empty.
+std::string preset_note(const Scenario& scenario);
+
+/// The same for programs: [{"name", "modelled"}].
+JsonValue preset_uses_to_json(const Scenario& scenario);
 
 }  // namespace rrfp

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "experiments/display_units.h"
+#include "experiments/preset_report.h"
 #include "experiments/result_report.h"
 #include "scheduler_core/nearest.h"
 #include "traces/atomic_file.h"
@@ -99,7 +100,12 @@ std::string summary_csv(const Sweep& sweep,
   text +=
       ",policy,runs,blocked,mean_ns,p50_ns,p95_ns,idle_share,speedup,speedup_low,speedup_high,"
       "speedup_at_memory,fixed_at_memory,peak_bytes,peak_inbox_bytes,all_ranks_bytes,"
-      "memory_against_baseline\n";
+      "memory_against_baseline";
+  // Only where there are any, so that files without stay as they are.
+  const bool presets =
+      std::any_of(sweep.points.begin(), sweep.points.end(),
+                  [](const SweepPoint& point) { return !presets_of(point.scenario).empty(); });
+  text += presets ? ",presets\n" : "\n";
   const auto maybe = [](bool there, double value) { return there ? fixed(value, 6) : ""; };
   for (std::size_t p = 0; p < summaries.size(); ++p) {
     for (const PolicySummary& summary : summaries[p]) {
@@ -121,7 +127,8 @@ std::string summary_csv(const Sweep& sweep,
               "," + csv_text(summary.fixed_at_memory) + "," +
               csv_row({summary.memory.bytes, summary.memory.inbox_bytes,
                        summary.memory.all_ranks_bytes}) +
-              std::string(word(summary.against_baseline)) + "\n";
+              std::string(word(summary.against_baseline)) +
+              (presets ? "," + csv_text(describe_presets(sweep.points[p].scenario)) : "") + "\n";
     }
   }
   return text;
@@ -184,6 +191,7 @@ JsonValue summary_to_json(const Sweep& sweep,
             JsonValue(*std::max_element(activations.begin(), activations.end())));
     one.add("baseline",
             JsonValue(scenario.policies[static_cast<std::size_t>(scenario.baseline)].name));
+    if (!presets_of(scenario).empty()) one.add("presets", preset_uses_to_json(scenario));
     JsonArray policies;
     for (std::size_t policy = 0; policy < summaries[i].size(); ++policy) {
       policies.push_back(policy_to_json(summaries[i][policy], scenario, scenario.policies[policy]));

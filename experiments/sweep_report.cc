@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiments/display_units.h"
+#include "experiments/preset_report.h"
 #include "experiments/result_report.h"
 #include "experiments/text_list.h"
 #include "experiments/text_table.h"
@@ -115,7 +116,7 @@ std::string describe_sweep(const Sweep& sweep,
             std::to_string(point.iterations_done()) + " of " +
             std::to_string(point.scenario.iterations) + " iterations\n";
     if (!summaries[i].empty()) text += table_of(point, summaries[i]);
-    text += notes_of(point.scenario);
+    text += notes_of(point.scenario) + preset_note(point.scenario);
   }
   return text;
 }

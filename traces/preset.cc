@@ -145,12 +145,13 @@ void read_preset(const JsonCursor& entry, const std::string& folder, const Scena
   }
   const PresetCall call(scenario, preset->parameters, values_of(entry, *preset, folder, scenario));
   const auto known = entry.find("known");
+  const bool is_known = known && known->boolean();
   if (!entry.ok()) return;
   Result<std::vector<VariabilityModel>> models = preset->expand(call);
   if (!models.ok()) return entry.fail(std::string(preset->name) + ": " + models.error().message);
   for (VariabilityModel& model : *models) {
     set_origin(model, {std::string(preset->name), preset->modelled});
-    if (known) set_known(model, known->boolean());
+    if (known) set_known(model, is_known);
     out.push_back(std::move(model));
   }
 }
