@@ -21,7 +21,7 @@ struct Shape {
   int microbatches = 64;
   bool split = false;
   int replicas = 2;
-  std::string more;  // members of the scenario
+  std::string more{};  // members of the scenario
 };
 
 std::string text_of(const std::string& variability, const Shape& shape) {
@@ -85,9 +85,11 @@ struct Sample {
     for (const double value : values) sum += (value - center) * (value - center);
     return std::sqrt(sum / static_cast<double>(values.size()));
   }
-  double quantile(double p) {
-    std::sort(values.begin(), values.end());
-    return values[static_cast<std::size_t>(p * static_cast<double>(values.size() - 1))];
+  double quantile(double p) const {
+    std::vector<double> sorted = values;
+    const auto place = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1));
+    std::nth_element(sorted.begin(), sorted.begin() + place, sorted.end());
+    return sorted[static_cast<std::size_t>(place)];
   }
   double share(const std::function<bool(double)>& those) const {
     return static_cast<double>(std::count_if(values.begin(), values.end(), those)) /
@@ -96,9 +98,11 @@ struct Sample {
 };
 
 double correlation(const Sample& a, const Sample& b) {
+  const double mean_a = a.mean();
+  const double mean_b = b.mean();
   double sum = 0;
   for (std::size_t i = 0; i < a.values.size(); ++i) {
-    sum += (a.values[i] - a.mean()) * (b.values[i] - b.mean());
+    sum += (a.values[i] - mean_a) * (b.values[i] - mean_b);
   }
   return sum / static_cast<double>(a.values.size()) / a.sd() / b.sd();
 }

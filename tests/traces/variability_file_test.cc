@@ -125,7 +125,7 @@ TEST(VariabilityFile, TellsWhatIsWrong) {
       {R"({"model": "factor", "on": "latency", "links": [[0, 2]], "value": 1})",
        "no message goes from rank 0 to rank 2"},
       {R"({"model": "factor", "on": "input", "value": 2})", "an input can be late"},
-      {R"({"model": "extra", "on": "bandwidth", "extra_ms": 2})", "a bandwidth has a \"factor\""},
+      {R"({"model": "extra", "on": "bandwidth", "extra_ms": 2})", "bandwidth has a \"factor\""},
       {R"({"model": "extra", "on": "compute"})", "one of the keys \"extra_ns\""},
       {R"({"model": "hold", "on": "latency"})", "has \"episodes\""},
       {R"({"model": "factor", "on": "compute", "value": 2, "steps": {"every": 0}})", "from 1 to"},
