@@ -208,10 +208,11 @@ double Sampler::in_steps(std::uint64_t unit) const {
 }
 
 double Sampler::in_tails(std::uint64_t unit) const {
-  const bool upper = (unit >> (kUnitBits - 1)) != 0;
-  // t in units of 2^-53, below 2^52.
-  const std::uint64_t t = upper ? kUnits - 1 - unit : unit;
-  const double* side = table_.data() + (upper ? kSide : 0);
+  // Without branches, for either side is as likely as the other.
+  const std::uint64_t upper = unit >> (kUnitBits - 1);
+  // t in units of 2^-53, below 2^52: the unit, or what it lacks to the whole.
+  const std::uint64_t t = unit ^ ((kUnits - 1) & (0 - upper));
+  const double* side = table_.data() + upper * kSide;
   const int octave = kUnitBits - 1 - static_cast<int>(std::bit_width(t));
   if (octave >= kOctaves) {
     constexpr int kLastBits = kUnitBits - 1 - kOctaves;

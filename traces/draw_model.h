@@ -10,7 +10,7 @@
 // Thread safety: immutable.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -74,6 +74,12 @@ class CompiledDraw final : public WorldModel {
   std::vector<int> hit_index_;  // by replica and element: its number among those that can be hit
   double long_run_ = 1;         // how often there is a draw
 };
+
+/// Whether a selection has `one`: an empty list selects all.
+template <typename T>
+bool lists_or_all(const std::vector<T>& list, const T& one) {
+  return list.empty() || std::find(list.begin(), list.end(), one) != list.end();
+}
 
 /// The kind of task that a slot holds.
 Kind kind_of(Slot slot, bool split_backward);

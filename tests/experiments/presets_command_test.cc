@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "run_for_tests.h"
+#include "tests/experiments/run_for_tests.h"
 
 namespace rrfp {
 namespace {
