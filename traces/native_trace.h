@@ -5,7 +5,10 @@
 //   line 1   the header, an object (TraceHeader)
 //   then     one array per record; its first element is the record's type, the
 //            others stand in the order of header.columns[type]
-//   last     ["end", number of records between]; a file without it was cut
+//   last     ["end", number of records so far]; a file without it was cut.
+//            Where the header says "checkpoints", the file grew while the job
+//            ran: such a line stands behind every iteration, and what stands
+//            behind the last one was being written when the job was ended
 //
 // Invariants of a trace
 //  1. Times are int64 ns. Those of one iteration share one origin; with
@@ -48,6 +51,7 @@ struct TraceHeader {
   Program program;                   ///< of one replica
   int replicas = 1;
   int lanes = 1;
+  bool checkpoints = false;                                   ///< see above
   std::vector<ProcessClock> clocks;                           ///< empty: one shared clock
   std::vector<std::pair<std::string, std::string>> versions;  ///< what recorded it
 };
@@ -108,7 +112,37 @@ struct TraceSpan {
   friend bool operator==(const TraceSpan&, const TraceSpan&) = default;
 };
 
-using TraceRecord = std::variant<TraceTask, TraceMessage, TraceSpan>;
+/// A start notice of anticipation: that message is expected.
+struct TraceNotice {
+  int iteration = 0;
+  int replica = 0;
+  Kind kind = Kind::kForward;  ///< of the message, as its stages and microbatch
+  int from_stage = 0;
+  int to_stage = 0;
+  int microbatch = 0;
+  std::int64_t sent_ns = 0;
+  std::int64_t seen_ns = 0;  ///< by the rank that will get the message
+  std::int64_t eta_ns = 0;
+
+  friend bool operator==(const TraceNotice&, const TraceNotice&) = default;
+};
+
+/// A receive buffer of an activation's edge is free again: the microbatch that
+/// was in it has been decided.
+struct TraceCredit {
+  int iteration = 0;
+  int replica = 0;
+  int lane = 0;
+  int from_stage = 0;  ///< of the edge: the credit goes the other way
+  int to_stage = 0;
+  int microbatch = 0;
+  std::int64_t sent_ns = 0;
+  std::int64_t seen_ns = 0;  ///< by the sender of activations
+
+  friend bool operator==(const TraceCredit&, const TraceCredit&) = default;
+};
+
+using TraceRecord = std::variant<TraceTask, TraceMessage, TraceSpan, TraceNotice, TraceCredit>;
 
 /// What was left out and why. Bounded: one line per reason.
 struct DroppedRecords {

@@ -33,9 +33,12 @@ enum class TraceField : std::uint8_t {
   kReceiveDone,
   kName,
   kGroup,
+  kSent,
+  kSeen,
+  kEta,
   kUnknown,  ///< a column that this version does not know: skipped
 };
-inline constexpr int kTraceFields = 24;
+inline constexpr int kTraceFields = 27;
 
 struct TraceColumn {
   std::string_view name;
@@ -76,14 +79,33 @@ inline constexpr TraceColumn kSpanColumns[] = {
     {"name", TraceField::kName},           {"group", TraceField::kGroup, false},
     {"start_ns", TraceField::kStart},      {"end_ns", TraceField::kEnd}};
 
+inline constexpr TraceColumn kNoticeColumns[] = {{"iteration", TraceField::kIteration},
+                                                 {"replica", TraceField::kReplica},
+                                                 {"kind", TraceField::kKind},
+                                                 {"from", TraceField::kFrom},
+                                                 {"to", TraceField::kTo},
+                                                 {"microbatch", TraceField::kMicrobatch},
+                                                 {"sent_ns", TraceField::kSent},
+                                                 {"seen_ns", TraceField::kSeen},
+                                                 {"eta_ns", TraceField::kEta}};
+inline constexpr TraceColumn kCreditColumns[] = {{"iteration", TraceField::kIteration},
+                                                 {"replica", TraceField::kReplica},
+                                                 {"lane", TraceField::kLane, false},
+                                                 {"from", TraceField::kFrom},
+                                                 {"to", TraceField::kTo},
+                                                 {"microbatch", TraceField::kMicrobatch},
+                                                 {"sent_ns", TraceField::kSent},
+                                                 {"seen_ns", TraceField::kSeen}};
+
 /// A record type: the word that opens its lines, and its columns.
 struct TraceRecordType {
   std::string_view word;
   std::span<const TraceColumn> columns;
 };
 /// In the order of the alternatives of TraceRecord.
-inline constexpr std::array<TraceRecordType, 3> kTraceRecordTypes = {
+inline constexpr std::array<TraceRecordType, 5> kTraceRecordTypes = {
     TraceRecordType{"task", kTaskColumns}, TraceRecordType{"message", kMessageColumns},
-    TraceRecordType{"span", kSpanColumns}};
+    TraceRecordType{"span", kSpanColumns}, TraceRecordType{"notice", kNoticeColumns},
+    TraceRecordType{"credit", kCreditColumns}};
 
 }  // namespace rrfp

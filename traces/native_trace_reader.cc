@@ -206,6 +206,9 @@ struct NativeTraceReader::State {
   DroppedRecords dropped;
   std::int64_t records = 0;  ///< read, dropped ones included
   bool finished = false;
+  // Where the header says "checkpoints": the records of one, in order.
+  std::vector<TraceRecord> held;
+  std::size_t next_held = 0;
 
   std::int64_t value(TraceField field) const {
     return parser.values[static_cast<std::size_t>(field)];
@@ -221,9 +224,18 @@ struct NativeTraceReader::State {
   Result<void> check_needed() const;
   const char* check() const;
   const char* check_message(const TraceMessage& message) const;
+  const char* check_edge(Kind kind, int from_stage, int to_stage) const;
   void build(TraceRecord* record) const;
   void build_task(TraceTask* task) const;
   void build_message(TraceMessage* message) const;
+  void build_span(TraceSpan* span) const;
+  void build_notice(TraceNotice* notice) const;
+  void build_credit(TraceCredit* credit) const;
+  Result<bool> take(TraceRecord* record);
+  Result<bool> next(TraceRecord* record);
+  Result<bool> next_of_checkpoints(TraceRecord* record);
+  Result<void> hold_next_checkpoint();
+  Result<void> leave_rest_out(const Error& why);
   Result<bool> finish();
 };
 
@@ -282,15 +294,21 @@ const char* NativeTraceReader::State::check() const {
   return nullptr;
 }
 
-const char* NativeTraceReader::State::check_message(const TraceMessage& message) const {
-  if (message.kind != Kind::kForward && message.kind != Kind::kBackward) {
+const char* NativeTraceReader::State::check_edge(Kind kind, int from_stage, int to_stage) const {
+  if (kind != Kind::kForward && kind != Kind::kBackward) {
     return "message is neither F (activation) nor B (gradient)";
   }
-  const bool activation = message.kind == Kind::kForward;
-  const auto after = header.program.successors(activation ? message.from_stage : message.to_stage);
-  const int reached = activation ? message.to_stage : message.from_stage;
-  if (!std::binary_search(after.begin(), after.end(), reached)) {
+  const bool activation = kind == Kind::kForward;
+  const auto after = header.program.successors(activation ? from_stage : to_stage);
+  if (!std::binary_search(after.begin(), after.end(), activation ? to_stage : from_stage)) {
     return "message goes along no edge of the stage graph";
+  }
+  return nullptr;
+}
+
+const char* NativeTraceReader::State::check_message(const TraceMessage& message) const {
+  if (const char* reason = check_edge(message.kind, message.from_stage, message.to_stage)) {
+    return reason;
   }
   if (message.send.done_ns < message.send.post_ns ||
       message.receive.done_ns < message.receive.post_ns) {
@@ -331,24 +349,56 @@ void NativeTraceReader::State::build_message(TraceMessage* message) const {
   message->receive.match_ns = value_or(TraceField::kReceiveMatch, met_ns);
 }
 
-/// Keeps the alternative that `record` holds where it fits, so that its texts
-/// need no new memory.
+void NativeTraceReader::State::build_span(TraceSpan* span) const {
+  span->iteration = small(TraceField::kIteration);
+  span->replica = small(TraceField::kReplica);
+  span->rank = small(TraceField::kRank);
+  span->lane = small(TraceField::kLane);
+  span->name = parser.name;
+  span->group = parser.group;
+  span->start_ns = value(TraceField::kStart);
+  span->end_ns = value(TraceField::kEnd);
+}
+
+void NativeTraceReader::State::build_notice(TraceNotice* notice) const {
+  notice->iteration = small(TraceField::kIteration);
+  notice->replica = small(TraceField::kReplica);
+  notice->kind = kind_of(value(TraceField::kKind));
+  notice->from_stage = small(TraceField::kFrom);
+  notice->to_stage = small(TraceField::kTo);
+  notice->microbatch = small(TraceField::kMicrobatch);
+  notice->sent_ns = value(TraceField::kSent);
+  notice->seen_ns = value(TraceField::kSeen);
+  notice->eta_ns = value(TraceField::kEta);
+}
+
+void NativeTraceReader::State::build_credit(TraceCredit* credit) const {
+  credit->iteration = small(TraceField::kIteration);
+  credit->replica = small(TraceField::kReplica);
+  credit->lane = small(TraceField::kLane);
+  credit->from_stage = small(TraceField::kFrom);
+  credit->to_stage = small(TraceField::kTo);
+  credit->microbatch = small(TraceField::kMicrobatch);
+  credit->sent_ns = value(TraceField::kSent);
+  credit->seen_ns = value(TraceField::kSeen);
+}
+
+/// By the type of the line, an index into kTraceRecordTypes. Keeps a span that
+/// `record` holds, so that its texts need no new memory.
 void NativeTraceReader::State::build(TraceRecord* record) const {
-  if (parser.type == 0) {
-    build_task(&record->emplace<TraceTask>());
-  } else if (parser.type == 1) {
-    build_message(&record->emplace<TraceMessage>());
-  } else {
-    TraceSpan* span = std::get_if<TraceSpan>(record);
-    if (span == nullptr) span = &record->emplace<TraceSpan>();
-    span->iteration = small(TraceField::kIteration);
-    span->replica = small(TraceField::kReplica);
-    span->rank = small(TraceField::kRank);
-    span->lane = small(TraceField::kLane);
-    span->name = parser.name;
-    span->group = parser.group;
-    span->start_ns = value(TraceField::kStart);
-    span->end_ns = value(TraceField::kEnd);
+  switch (parser.type) {
+    case 0:
+      return build_task(&record->emplace<TraceTask>());
+    case 1:
+      return build_message(&record->emplace<TraceMessage>());
+    case 2: {
+      TraceSpan* span = std::get_if<TraceSpan>(record);
+      return build_span(span != nullptr ? span : &record->emplace<TraceSpan>());
+    }
+    case 3:
+      return build_notice(&record->emplace<TraceNotice>());
+    default:
+      return build_credit(&record->emplace<TraceCredit>());
   }
 }
 
@@ -359,6 +409,7 @@ Result<bool> NativeTraceReader::State::finish() {
         (parser.end_count == kAbsent ? std::string("nothing") : std::to_string(parser.end_count)) +
         " records; the file holds " + std::to_string(records));
   }
+  if (header.checkpoints) return false;
   std::string_view rest;
   const Result<bool> more = lines.next(&rest);
   if (!more.ok()) return more.error();
@@ -401,6 +452,7 @@ Result<NativeTraceReader> NativeTraceReader::open(const std::string& path, ReadP
   }
   header.replicas = static_cast<int>(root.integer_or("replicas", 1, {1, 1 << 20}));
   header.lanes = static_cast<int>(root.integer_or("lanes", 1, {1, 1 << 12}));
+  header.checkpoints = root.boolean_or("checkpoints", false);
   if (const auto clocks = root.find("clocks")) {
     for (const JsonCursor& clock : clocks->items()) {
       header.clocks.push_back({clock.at("process").small_integer(0, 1 << 30),
@@ -427,34 +479,89 @@ Result<NativeTraceReader> NativeTraceReader::open(const std::string& path, ReadP
   return NativeTraceReader(std::move(state));
 }
 
-Result<bool> NativeTraceReader::next(TraceRecord* record) {
-  State& state = *state_;
-  while (!state.finished) {
+/// The record of the line that has been parsed; false where it is dropped.
+Result<bool> NativeTraceReader::State::take(TraceRecord* record) {
+  ++records;
+  if (parser.type == RecordParser::kUnknownType) {
+    drop("record type is not known");
+    return false;
+  }
+  if (const Result<void> checked = check_needed(); !checked.ok()) return checked.error();
+  const char* reason = check();
+  if (reason == nullptr) {
+    build(record);
+    if (const auto* message = std::get_if<TraceMessage>(record)) {
+      reason = check_message(*message);
+    } else if (const auto* notice = std::get_if<TraceNotice>(record)) {
+      reason = check_edge(notice->kind, notice->from_stage, notice->to_stage);
+    } else if (const auto* credit = std::get_if<TraceCredit>(record)) {
+      reason = check_edge(Kind::kForward, credit->from_stage, credit->to_stage);
+    }
+  }
+  if (reason != nullptr) drop(reason);
+  return reason == nullptr;
+}
+
+Result<bool> NativeTraceReader::State::next(TraceRecord* record) {
+  while (!finished) {
     std::string_view line;
-    const Result<bool> more = state.lines.next(&line);
+    const Result<bool> more = lines.next(&line);
     if (!more.ok()) return more.error();
-    if (!*more) {
-      return state.lines.error("the file ends here without its end record: it was cut");
-    }
-    if (!state.parser.parse(line)) return state.lines.error(state.parser.problem);
-    if (state.parser.type == RecordParser::kEndType) return state.finish();
-    ++state.records;
-    if (state.parser.type == RecordParser::kUnknownType) {
-      state.drop("record type is not known");
-      continue;
-    }
-    if (const Result<void> checked = state.check_needed(); !checked.ok()) return checked.error();
-    const char* reason = state.check();
-    if (reason == nullptr) {
-      state.build(record);
-      if (const auto* message = std::get_if<TraceMessage>(record)) {
-        reason = state.check_message(*message);
-      }
-    }
-    if (reason == nullptr) return true;
-    state.drop(reason);
+    if (!*more) return lines.error("the file ends here without its end record: it was cut");
+    if (!parser.parse(line)) return lines.error(parser.problem);
+    if (parser.type == RecordParser::kEndType) return finish();
+    const Result<bool> taken = take(record);
+    if (!taken.ok() || *taken) return taken;
   }
   return false;
+}
+
+/// What follows the last checkpoint is no part of the trace; `why` is an error
+/// where more than its last line cannot be read.
+Result<void> NativeTraceReader::State::leave_rest_out(const Error& why) {
+  std::string_view line;
+  const Result<bool> more = lines.next(&line);
+  if (more.ok() && *more) return why;
+  drop("the job was ended while this iteration was written");
+  held.clear();
+  finished = true;
+  return {};
+}
+
+Result<void> NativeTraceReader::State::hold_next_checkpoint() {
+  held.clear();
+  next_held = 0;
+  while (true) {
+    std::string_view line;
+    const Result<bool> more = lines.next(&line);
+    if (!more.ok()) return leave_rest_out(more.error());
+    if (!*more) {
+      if (held.empty()) finished = true;
+      return held.empty() ? Result<void>{} : leave_rest_out({});
+    }
+    if (!parser.parse(line)) return leave_rest_out(lines.error(parser.problem));
+    if (parser.type == RecordParser::kEndType) {
+      const Result<bool> counted = finish();
+      return counted.ok() ? Result<void>{} : counted.error();
+    }
+    TraceRecord record;
+    const Result<bool> taken = take(&record);
+    if (!taken.ok()) return taken.error();
+    if (*taken) held.push_back(std::move(record));
+  }
+}
+
+Result<bool> NativeTraceReader::State::next_of_checkpoints(TraceRecord* record) {
+  while (next_held == held.size()) {
+    if (finished) return false;
+    if (Result<void> read = hold_next_checkpoint(); !read.ok()) return read.error();
+  }
+  *record = std::move(held[next_held++]);
+  return true;
+}
+
+Result<bool> NativeTraceReader::next(TraceRecord* record) {
+  return state_->header.checkpoints ? state_->next_of_checkpoints(record) : state_->next(record);
 }
 
 NativeTraceReader::NativeTraceReader(std::unique_ptr<State> state) : state_(std::move(state)) {}

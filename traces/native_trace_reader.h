@@ -31,6 +31,8 @@ class NativeTraceReader {
   /// is dropped and counted.
   Result<bool> next(TraceRecord* record);
 
+  /// Where the trace has checkpoints, what stands behind the last one counts
+  /// as dropped.
   const DroppedRecords& dropped() const;
 
  private:

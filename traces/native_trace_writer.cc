@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "scheduler_core/check.h"
 #include "traces/case_file.h"
 #include "traces/json_writer.h"
 #include "traces/native_trace_columns.h"
@@ -38,6 +39,7 @@ JsonValue header_to_json(const TraceHeader& header) {
   out.add("origin", JsonValue(header.origin));
   out.add("replicas", JsonValue(header.replicas));
   out.add("lanes", JsonValue(header.lanes));
+  if (header.checkpoints) out.add("checkpoints", JsonValue(true));
   out.add("pipeline", pipeline_to_json(header.program));
   JsonArray clocks;
   for (const ProcessClock& clock : header.clocks) {
@@ -70,9 +72,16 @@ struct NativeTraceWriter::State {
   StreamedFile file;
   std::string buffer;  ///< the record at hand
   std::int64_t records = 0;
+  bool checkpoints = false;
+  bool ended = false;  ///< the end record is the last one
 
+  void write_end() {
+    file.append("[\"end\"," + std::to_string(records) + "]\n");
+    ended = true;
+  }
   void end_record() {
     buffer += "]\n";
+    ended = false;
     ++records;
     file.append(buffer);
     buffer.clear();
@@ -83,7 +92,7 @@ Result<NativeTraceWriter> NativeTraceWriter::create(const std::string& path,
                                                     const TraceHeader& header) {
   Result<StreamedFile> file = StreamedFile::create(path);
   if (!file.ok()) return file.error();
-  auto state = std::make_unique<State>(State{*std::move(file), {}, 0});
+  auto state = std::make_unique<State>(State{*std::move(file), {}, 0, header.checkpoints, false});
   state->file.append(to_text(header_to_json(header), JsonLayout::kCompact) + "\n");
   return NativeTraceWriter(std::move(state));
 }
@@ -143,8 +152,43 @@ void NativeTraceWriter::add(const TraceRecord& record) {
   std::visit([this](const auto& held) { add(held); }, record);
 }
 
+void NativeTraceWriter::add(const TraceNotice& notice) {
+  std::string& out = state_->buffer;
+  out += "[\"notice\"";
+  append(out, notice.iteration);
+  append(out, notice.replica);
+  append(out, notice.kind);
+  append(out, notice.from_stage);
+  append(out, notice.to_stage);
+  append(out, notice.microbatch);
+  append(out, notice.sent_ns);
+  append(out, notice.seen_ns);
+  append(out, notice.eta_ns);
+  state_->end_record();
+}
+
+void NativeTraceWriter::add(const TraceCredit& credit) {
+  std::string& out = state_->buffer;
+  out += "[\"credit\"";
+  append(out, credit.iteration);
+  append(out, credit.replica);
+  append(out, credit.lane);
+  append(out, credit.from_stage);
+  append(out, credit.to_stage);
+  append(out, credit.microbatch);
+  append(out, credit.sent_ns);
+  append(out, credit.seen_ns);
+  state_->end_record();
+}
+
+Result<void> NativeTraceWriter::checkpoint() {
+  RRFP_CHECK(state_->checkpoints);
+  if (!state_->ended) state_->write_end();
+  return state_->file.keep();
+}
+
 Result<void> NativeTraceWriter::finish() {
-  state_->file.append("[\"end\"," + std::to_string(state_->records) + "]\n");
+  if (!state_->ended) state_->write_end();
   return state_->file.finish();
 }
 

@@ -1,5 +1,7 @@
 // Writes a native trace record by record, under a temporary name that becomes
-// the path when all is written: whoever reads the path sees a whole trace.
+// the path when all is written, or the first checkpoint: whoever reads the path
+// sees a whole trace, or whole checkpoints. Each checkpoint of a compressed
+// trace is a gzip member or zstd frame of its own.
 //
 // Thread safety: one writer, one thread.
 #pragma once
@@ -26,7 +28,14 @@ class NativeTraceWriter {
   void add(const TraceTask& task);
   void add(const TraceMessage& message);
   void add(const TraceSpan& span);
+  void add(const TraceNotice& notice);
+  void add(const TraceCredit& credit);
   void add(const TraceRecord& record);
+
+  /// Makes what was added so far readable under the path, and keeps it so
+  /// whatever becomes of this program; more may follow. REQUIRES: the header
+  /// says `checkpoints`.
+  Result<void> checkpoint();
 
   /// Writes the end record and gives the file its name. REQUIRES: not called
   /// before; nothing is added afterwards.

@@ -24,14 +24,15 @@ struct StreamedFile::State {
   std::string path;
   std::string temporary;
   std::ofstream file;
-  boost::iostreams::filtering_streambuf<boost::iostreams::output> chain;
+  // Anew for each part: one that was closed cannot be filled again.
+  std::unique_ptr<boost::iostreams::filtering_streambuf<boost::iostreams::output>> chain;
   std::string buffer;
   std::string failure;  ///< of the first write that failed
   bool named = false;
 
   ~State() {
     try {
-      chain.reset();
+      if (chain) chain->reset();
     } catch (const std::exception&) {
       // The file is thrown away.
     }
@@ -43,7 +44,7 @@ struct StreamedFile::State {
     if (buffer.empty()) return;
     try {
       const auto size = static_cast<std::streamsize>(buffer.size());
-      if (failure.empty() && (chain.sputn(buffer.data(), size) != size || !file)) {
+      if (failure.empty() && (chain->sputn(buffer.data(), size) != size || !file)) {
         failure = std::strerror(errno);
       }
     } catch (const std::exception& failed) {
@@ -51,6 +52,14 @@ struct StreamedFile::State {
     }
     buffer.clear();
   }
+
+  void open_chain() {
+    chain = std::make_unique<boost::iostreams::filtering_streambuf<boost::iostreams::output>>();
+    if (path.ends_with(".gz")) chain->push(boost::iostreams::gzip_compressor());
+    if (path.ends_with(".zst")) chain->push(boost::iostreams::zstd_compressor());
+    chain->push(file);
+  }
+  Result<void> end_part();
 };
 
 Result<StreamedFile> StreamedFile::create(const std::string& path) {
@@ -60,9 +69,7 @@ Result<StreamedFile> StreamedFile::create(const std::string& path) {
   state->file.open(temporary, std::ios::binary | std::ios::trunc);
   if (!state->file) return Error{path + ": cannot write: " + std::strerror(errno)};
   state->temporary = temporary;
-  if (path.ends_with(".gz")) state->chain.push(boost::iostreams::gzip_compressor());
-  if (path.ends_with(".zst")) state->chain.push(boost::iostreams::zstd_compressor());
-  state->chain.push(state->file);
+  state->open_chain();
   return StreamedFile(std::move(state));
 }
 
@@ -71,23 +78,34 @@ void StreamedFile::append(std::string_view text) {
   if (state_->buffer.size() >= kFlushBytes) state_->flush();
 }
 
-Result<void> StreamedFile::finish() {
-  State& state = *state_;
-  state.flush();
+// Everything is in the file, and the file has its name.
+Result<void> StreamedFile::State::end_part() {
+  flush();
   try {
-    state.chain.reset();  // flushes what the compressor holds
+    chain->reset();  // flushes what the compressor holds
   } catch (const std::exception& failed) {
-    if (state.failure.empty()) state.failure = failed.what();
+    if (failure.empty()) failure = failed.what();
   }
-  state.file.flush();
-  if (!state.file && state.failure.empty()) state.failure = std::strerror(errno);
-  state.file.close();
-  if (!state.failure.empty()) return Error{state.path + ": cannot write: " + state.failure};
-  if (std::rename(state.temporary.c_str(), state.path.c_str()) != 0) {
-    return Error{state.path + ": cannot rename " + state.temporary + ": " + std::strerror(errno)};
+  file.flush();
+  if (!file && failure.empty()) failure = std::strerror(errno);
+  if (!failure.empty()) return Error{path + ": cannot write: " + failure};
+  if (!named && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return Error{path + ": cannot rename " + temporary + ": " + std::strerror(errno)};
   }
-  state.named = true;
+  named = true;
   return {};
+}
+
+Result<void> StreamedFile::keep() {
+  Result<void> ended = state_->end_part();
+  if (ended.ok()) state_->open_chain();
+  return ended;
+}
+
+Result<void> StreamedFile::finish() {
+  Result<void> ended = state_->end_part();
+  state_->file.close();
+  return ended;
 }
 
 StreamedFile::StreamedFile(std::unique_ptr<State> state) : state_(std::move(state)) {}

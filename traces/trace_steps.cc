@@ -10,6 +10,8 @@ void TraceStep::clear() {
   tasks.clear();
   messages.clear();
   spans.clear();
+  notices.clear();
+  credits.clear();
 }
 
 void TraceStep::add(const TraceRecord& record) {
@@ -17,8 +19,12 @@ void TraceStep::add(const TraceRecord& record) {
     tasks.push_back(*task);
   } else if (const auto* message = std::get_if<TraceMessage>(&record)) {
     messages.push_back(*message);
+  } else if (const auto* span = std::get_if<TraceSpan>(&record)) {
+    spans.push_back(*span);
+  } else if (const auto* notice = std::get_if<TraceNotice>(&record)) {
+    notices.push_back(*notice);
   } else {
-    spans.push_back(std::get<TraceSpan>(record));
+    credits.push_back(std::get<TraceCredit>(record));
   }
 }
 

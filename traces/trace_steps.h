@@ -20,6 +20,8 @@ struct TraceStep {
   std::vector<TraceTask> tasks;
   std::vector<TraceMessage> messages;
   std::vector<TraceSpan> spans;
+  std::vector<TraceNotice> notices;
+  std::vector<TraceCredit> credits;
 
   void clear();
   void add(const TraceRecord& record);
