@@ -2,63 +2,71 @@
 
 #include <algorithm>
 
-#include "executor/clock.h"
 #include "executor/decision_log.h"
-#include "traces/atomic_file.h"
-#include "traces/native_trace_writer.h"
 
 namespace rrfp {
 
 Capture::Capture(std::shared_ptr<const RunPlan> plan, CaptureFiles files)
     : plan_(std::move(plan)), files_(std::move(files)) {
-  if (!files_.decisions.empty()) decisions_ = decision_log_header(*plan_);
+  if (!files_.decisions.empty()) decisions_.emplace(files_.decisions);
 }
 
 Result<void> Capture::on_iteration(IterationRecord record) {
-  if (!files_.decisions.empty()) decisions_ += decision_log_of(*plan_, record);
-  for (WorkerRecord& worker : record.workers) worker.calls = {};  // written down now
-  iterations_.push_back(std::move(record));
-  saved_ = false;
-  const std::int64_t begin_ns = MonotonicClock::read_ns();
-  if (begin_ns < next_save_ns_) return {};
-  Result<void> saved = save();
-  const std::int64_t end_ns = MonotonicClock::read_ns();
-  next_save_ns_ = end_ns + 10 * (end_ns - begin_ns) + 200'000'000;
-  return saved;
+  std::int64_t clock_error_ns = 0;
+  for (const WorkerRecord& worker : record.workers) {
+    clock_error_ns = std::max(clock_error_ns, worker.clock_error_ns);
+  }
+  figures_.push_back(
+      {record.makespan_ns(), record.iteration_ns(), record.worst_stall_ns(), clock_error_ns});
+  if (Result<void> added = add_to_trace(record); !added.ok()) return added;
+  return add_to_decisions(record);
 }
 
-Result<void> Capture::finish() { return saved_ ? Result<void>{} : save(); }
-
-Result<void> Capture::save() {
+Result<void> Capture::finish() {
   if (!files_.trace.empty()) {
-    if (Result<void> written = save_trace(); !written.ok()) return written;
+    if (!trace_) {
+      if (Result<void> opened = open_trace(nullptr); !opened.ok()) return opened;
+    }
+    if (Result<void> written = trace_->finish(); !written.ok()) return written;
   }
-  if (!files_.decisions.empty()) {
-    Result<void> written = write_file_atomically(files_.decisions, decisions_);
-    if (!written.ok()) return written;
-  }
-  saved_ = true;
-  return {};
+  if (!decisions_ || decisions_begun_) return {};
+  return decisions_->append(decision_log_header(*plan_));
 }
 
-Result<void> Capture::save_trace() {
+Result<void> Capture::open_trace(const IterationRecord* first) {
   TraceHeader header(plan_->world(0, 0).program());
   header.name = files_.name;
   header.replicas = plan_->grid.replicas;
   header.lanes = plan_->grid.lanes;
+  header.checkpoints = true;
   header.versions = files_.versions;
-  if (!iterations_.empty()) {
-    for (const WorkerRecord& worker : iterations_.back().workers) {
-      if (worker.clock_error_ns == 0) continue;  // it reads the clock of endpoint 0
-      header.clocks.push_back({worker.endpoint, -worker.clock_offset_ns, 0, worker.clock_error_ns});
-    }
+  // Measured before each iteration, and corrected in every record; the first
+  // measurement stands for all.
+  for (std::size_t i = 0; first != nullptr && i < first->workers.size(); ++i) {
+    const WorkerRecord& worker = first->workers[i];
+    if (worker.clock_error_ns == 0) continue;  // it reads the clock of endpoint 0
+    header.clocks.push_back({worker.endpoint, -worker.clock_offset_ns, 0, worker.clock_error_ns});
   }
   Result<NativeTraceWriter> writer = NativeTraceWriter::create(files_.trace, header);
   if (!writer.ok()) return writer.error();
-  for (const IterationRecord& iteration : iterations_) {
-    for (const TraceRecord& record : to_trace(*plan_, iteration)) writer->add(record);
+  trace_ = std::move(*writer);
+  return {};
+}
+
+Result<void> Capture::add_to_trace(const IterationRecord& record) {
+  if (files_.trace.empty()) return {};
+  if (!trace_) {
+    if (Result<void> opened = open_trace(&record); !opened.ok()) return opened;
   }
-  return writer->finish();
+  for (const TraceRecord& of : to_trace(*plan_, record)) trace_->add(of);
+  return trace_->checkpoint();
+}
+
+Result<void> Capture::add_to_decisions(const IterationRecord& record) {
+  if (!decisions_) return {};
+  const std::string header = decisions_begun_ ? "" : decision_log_header(*plan_);
+  decisions_begun_ = true;
+  return decisions_->append(header + decision_log_of(*plan_, record));
 }
 
 std::vector<TraceRecord> to_trace(const RunPlan& plan, const IterationRecord& record) {
@@ -90,6 +98,17 @@ std::vector<TraceRecord> to_trace(const RunPlan& plan, const IterationRecord& re
                   std::min(arrival.sent_ns + world.busy_ns()[message], arrival.arrival_ns)};
       out.receive = {arrival.sent_ns, arrival.sent_ns, arrival.arrival_ns};
       records.push_back(out);
+    }
+    for (const SignalRecord& signal : worker.signals) {
+      const Edge& edge = program.edge(signal.edge);
+      if (signal.type == SignalRecord::Type::kNotice) {
+        records.push_back(TraceNotice{record.iteration, place.replica, edge.kind, edge.from,
+                                      edge.to, signal.microbatch, signal.sent_ns, signal.seen_ns,
+                                      signal.eta_ns});
+      } else {
+        records.push_back(TraceCredit{record.iteration, place.replica, place.lane, edge.from,
+                                      edge.to, signal.microbatch, signal.sent_ns, signal.seen_ns});
+      }
     }
     for (const SyncRecord& sync : worker.syncs) {
       TraceSpan span;

@@ -149,6 +149,11 @@ std::string decision_log_of(const RunPlan& plan, const IterationRecord& record) 
     JsonValue head{JsonObject{}};
     head.add("iteration", JsonValue(record.iteration));
     head.add("replica", JsonValue(replica));
+    std::size_t calls = 0;
+    for (const WorkerRecord& worker : record.workers) {
+      if (plan.grid.place(worker.endpoint).replica == replica) calls += worker.calls.size();
+    }
+    head.add("calls", JsonValue(static_cast<std::int64_t>(calls)));
     if (!plan.keeps_machines(record.iteration, replica)) {
       Case as_run = world.input();
       as_run.policy.arrangement = Arrangement::kGiven;  // it has been arranged

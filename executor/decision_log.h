@@ -4,9 +4,10 @@
 //
 // JSON Lines:
 //   line 1          {"schema", "grid", "credits", "adapt_expected"}
-//   per iteration   {"iteration", "replica", "case"}: "case" (rrfp.case/1, as
-//                   arranged) where new machines are made, absent where the
-//                   ones before go on
+//   per iteration   {"iteration", "replica", "calls", "case"}: how many lines
+//                   of calls follow; "case" (rrfp.case/1, as arranged) where
+//                   new machines are made, absent where the ones before go on.
+//                   Running means go on either way
 //   per call        {"w": endpoint, "call": ..., ...}, in the order in which
 //                   each worker made them
 //

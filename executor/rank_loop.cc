@@ -4,6 +4,16 @@
 
 namespace rrfp {
 
+namespace {
+
+// Along which `task` gets the output of stage `producer`.
+EdgeId input_edge(const Program& program, TaskId task, int producer) {
+  const Kind kind = program.slot_of(task) == Slot::kForward ? Kind::kForward : Kind::kBackward;
+  return program.find_edge(kind, producer, program.stage_of(task));
+}
+
+}  // namespace
+
 RankLoop::RankLoop(const LoopContext& context)
     : context_(context),
       world_(*context.world),
@@ -44,6 +54,8 @@ Result<void> RankLoop::on_letter(const Letter& letter, Payload payload, std::int
     case Tag::kMessage:
       return take_message(letter, std::move(payload), now_ns);
     case Tag::kNotice:
+      note_signal(SignalRecord::Type::kNotice, input_edge(program_, letter.task, letter.stage),
+                  letter, now_ns);
       machines_.on_notice(letter.task, letter.stage, letter.time_ns);
       return {};
     case Tag::kVote:
@@ -60,6 +72,7 @@ Result<void> RankLoop::on_letter(const Letter& letter, Payload payload, std::int
       take_lane_start(letter.task, letter.time_ns);
       return {};
     case Tag::kCredit:
+      note_signal(SignalRecord::Type::kCredit, letter.edge, letter, now_ns);
       machines_.on_credit(letter.edge);
       return send_granted(letter.edge, now_ns);
     case Tag::kGradient:
@@ -68,6 +81,12 @@ Result<void> RankLoop::on_letter(const Letter& letter, Payload payload, std::int
     default:
       return Error{"a letter came that has no meaning in message-driven execution"};
   }
+}
+
+void RankLoop::note_signal(SignalRecord::Type type, EdgeId edge, const Letter& letter,
+                           std::int64_t now_ns) {
+  record_.signals.push_back(
+      {type, edge, program_.microbatch_of(letter.task), 0, letter.sent_ns, now_ns, letter.time_ns});
 }
 
 Result<void> RankLoop::take_message(const Letter& letter, Payload payload, std::int64_t now_ns) {
@@ -264,6 +283,7 @@ void RankLoop::begin_task(TaskId task, std::int64_t now_ns) {
     notice.task = of.task;
     notice.stage = of.producer;
     notice.time_ns = of.eta_ns;
+    notice.sent_ns = now_ns;
     notice.due_ns = now_ns + world_.input().network.notice_ns;
     context_.mail->tell(notice);
   }
@@ -291,18 +311,20 @@ void RankLoop::launch_announced(std::int64_t now_ns) {
 }
 
 void RankLoop::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {
-  if (program_.slot_of(task) == Slot::kForward) return_credits(task);
+  if (program_.slot_of(task) == Slot::kForward) return_credits(task, now_ns);
   context_.device->launch(task, not_before_ns, now_ns);
   dirty_ = true;
 }
 
-void RankLoop::return_credits(TaskId task) {
+void RankLoop::return_credits(TaskId task, std::int64_t now_ns) {
   const int stage = program_.stage_of(task);
   for (const int producer : program_.predecessors(stage)) {
     if (program_.rank_of(producer) == context_.place.rank) continue;
     Letter credit = letter(Tag::kCredit);
     credit.to = peer(program_.rank_of(producer), context_.place.lane);
     credit.edge = program_.find_edge(Kind::kForward, producer, stage);
+    credit.task = task;
+    credit.sent_ns = now_ns;
     context_.mail->tell(credit);
   }
 }

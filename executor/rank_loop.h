@@ -67,7 +67,8 @@ class RankLoop final : public IterationLoop {
   void begin_task(TaskId task, std::int64_t now_ns);
   void launch_announced(std::int64_t now_ns);
   void launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns);
-  void return_credits(TaskId task);
+  void return_credits(TaskId task, std::int64_t now_ns);
+  void note_signal(SignalRecord::Type type, EdgeId edge, const Letter& letter, std::int64_t now_ns);
   std::string missing_input(TaskId task) const;
 
   Letter letter(Tag tag) const;

@@ -19,6 +19,7 @@ struct Head {
   std::uint64_t tasks = 0;
   std::uint64_t arrivals = 0;
   std::uint64_t syncs = 0;
+  std::uint64_t signals = 0;
   std::uint64_t calls = 0;
   std::uint64_t report = 0;
 };
@@ -46,16 +47,19 @@ Payload to_payload(const WorkerRecord& record) {
   const Head head{record.endpoint,       record.iteration,       record.end_ns,
                   record.worst_stall_ns, record.clock_offset_ns, record.clock_error_ns,
                   record.peak_bytes,     record.tasks.size(),    record.arrivals.size(),
-                  record.syncs.size(),   record.calls.size(),    record.report.size()};
+                  record.syncs.size(),   record.signals.size(),  record.calls.size(),
+                  record.report.size()};
   Payload payload(sizeof(Head) + record.tasks.size() * sizeof(TaskRecord) +
                   record.arrivals.size() * sizeof(ArrivalRecord) +
                   record.syncs.size() * sizeof(SyncRecord) +
+                  record.signals.size() * sizeof(SignalRecord) +
                   record.calls.size() * sizeof(CoreCall) + record.report.size());
   std::size_t at = 0;
   append(payload, at, &head, 1);
   append(payload, at, record.tasks.data(), record.tasks.size());
   append(payload, at, record.arrivals.data(), record.arrivals.size());
   append(payload, at, record.syncs.data(), record.syncs.size());
+  append(payload, at, record.signals.data(), record.signals.size());
   append(payload, at, record.calls.data(), record.calls.size());
   append(payload, at, record.report.data(), record.report.size());
   return payload;
@@ -77,6 +81,7 @@ Result<WorkerRecord> to_record(const Payload& payload) {
   if (!take(payload, at, record.tasks, head.tasks) ||
       !take(payload, at, record.arrivals, head.arrivals) ||
       !take(payload, at, record.syncs, head.syncs) ||
+      !take(payload, at, record.signals, head.signals) ||
       !take(payload, at, record.calls, head.calls) ||
       !take(payload, at, record.report, head.report)) {
     return Error{"the record of endpoint " + std::to_string(head.endpoint) + " is cut short"};

@@ -35,6 +35,19 @@ struct ArrivalRecord {
   std::int64_t bytes = 0;       ///< of the payload that travelled
 };
 
+/// A notice or a credit, written down by who received it, of the message
+/// (edge, microbatch): expected at eta_ns, or its buffer is free again.
+struct SignalRecord {
+  enum class Type : std::int32_t { kNotice, kCredit };
+  Type type = Type::kNotice;
+  EdgeId edge = 0;
+  std::int32_t microbatch = 0;
+  std::int32_t unused = 0;
+  std::int64_t sent_ns = 0;
+  std::int64_t seen_ns = 0;
+  std::int64_t eta_ns = 0;  ///< notices
+};
+
 /// One stage's gradient is summed over the replicas, or the iteration ends.
 struct SyncRecord {
   std::int32_t stage = 0;
@@ -54,6 +67,7 @@ struct WorkerRecord {
   std::vector<TaskRecord> tasks;  ///< in the order of their starts
   std::vector<ArrivalRecord> arrivals;
   std::vector<SyncRecord> syncs;
+  std::vector<SignalRecord> signals;
   std::vector<CoreCall> calls;    ///< empty where no decision log is asked for
   std::vector<std::byte> report;  ///< of the device
 };

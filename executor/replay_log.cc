@@ -1,5 +1,6 @@
 #include "executor/replay_log.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -62,6 +63,8 @@ class LogReplay {
   Result<void> read_header(const JsonDocument& line);
   Result<void> read_line(const JsonDocument& line);
   const ReplayReport& report() const { return report_; }
+  /// There are no more lines.
+  Result<ReplayReport> end(const std::string& name);
 
  private:
   Result<void> begin_iteration(const JsonDocument& line);
@@ -73,6 +76,9 @@ class LogReplay {
   CoreOptions options_;
   std::vector<std::unique_ptr<const PreparedCase>> worlds_;  // by replica
   std::vector<ReplayedWorker> workers_;                      // by endpoint
+  bool begun_ = false;
+  std::int64_t missing_ = 0;  // lines of calls that are yet to come
+  std::string last_;          // "iteration 3 of replica 0"
   ReplayReport report_;
 };
 
@@ -89,6 +95,7 @@ Result<void> LogReplay::read_header(const JsonDocument& line) {
   options_.adapt_expected = in.at("adapt_expected").boolean();
   options_.record = true;
   if (!errors.ok()) return errors.status().error();
+  begun_ = true;
   worlds_.resize(static_cast<std::size_t>(grid_.replicas));
   workers_.resize(static_cast<std::size_t>(grid_.size()));
   return {};
@@ -98,11 +105,27 @@ Result<void> LogReplay::read_line(const JsonDocument& line) {
   return line.root.find("iteration") != nullptr ? begin_iteration(line) : read_call(line);
 }
 
+Result<ReplayReport> LogReplay::end(const std::string& name) {
+  if (!begun_) return Error{name + ": is empty; expected a decision log (rrfp.decisions/1)"};
+  if (missing_ > 0) {
+    report_.cut = last_ + " lacks its last " + std::to_string(missing_) +
+                  (missing_ == 1 ? " line" : " lines");
+  }
+  return report_;
+}
+
 Result<void> LogReplay::begin_iteration(const JsonDocument& line) {
+  if (missing_ > 0) {
+    return Error{line.file + ": " + last_ + " lacks " + std::to_string(missing_) +
+                 " lines; the log was altered"};
+  }
   JsonErrors errors(line.file);
   const JsonCursor in(errors, line.root);
   const int replica = in.at("replica").small_integer(0, grid_.replicas - 1);
+  const int iteration = in.at("iteration").small_integer(0, 1 << 30);
+  missing_ = in.at("calls").integer({0, std::int64_t{1} << 40});
   if (!errors.ok()) return errors.status().error();
+  last_ = "iteration " + std::to_string(iteration) + " of replica " + std::to_string(replica);
   if (replica == 0) ++report_.iterations;
   std::unique_ptr<const PreparedCase>& world = worlds_[static_cast<std::size_t>(replica)];
   const JsonValue* text = line.root.find("case");
@@ -125,7 +148,9 @@ Result<void> LogReplay::begin_iteration(const JsonDocument& line) {
       const Place place{replica, rank, lane};
       ReplayedWorker& worker = workers_[static_cast<std::size_t>(grid_.endpoint(place))];
       if (made != nullptr) {
-        worker.machines = std::make_unique<CoreMachines>(*made, place, options_);
+        auto machines = std::make_unique<CoreMachines>(*made, place, options_);
+        if (worker.machines != nullptr) machines->adopt_means(*worker.machines);
+        worker.machines = std::move(machines);
         worker.guard = std::make_unique<CallGuard>(*made, place);
       } else {
         worker.machines->reset();
@@ -151,6 +176,7 @@ Result<void> LogReplay::read_call(const JsonDocument& line) {
       worlds_[static_cast<std::size_t>(grid_.place(endpoint).replica)]->program();
   const Result<CoreCall> call = call_from_json(line, program);
   if (!call.ok()) return call.error();
+  if (--missing_ < 0) return Error{line.file + ": " + last_ + " has too many lines"};
   if (call->kind != CoreCall::Kind::kToldOf) {
     if (!worker.owed.empty()) {
       compare(line.file, *call, worker, program);
@@ -189,26 +215,48 @@ void LogReplay::compare(const std::string& where, const CoreCall& call, Replayed
 
 }  // namespace
 
+namespace {
+
+// `next_line` writes the next line and says whether there is one.
+template <typename NextLine>
+Result<ReplayReport> replay_lines(const std::string& name, const NextLine& next_line) {
+  LogReplay replay;
+  std::string_view line;
+  std::int64_t number = 0;
+  while (!replay.report().difference) {
+    const Result<bool> more = next_line(&line);
+    if (!more.ok()) return more.error();
+    if (!*more) return replay.end(name);
+    const Result<JsonDocument> document =
+        parse_json(line, name + ": line " + std::to_string(++number));
+    if (!document.ok()) {
+      // Torn by whatever ended the run, if nothing follows.
+      const Result<bool> follows = next_line(&line);
+      if (number > 1 && follows.ok() && !*follows) return replay.end(name);
+      return document.error();
+    }
+    Result<void> read = number == 1 ? replay.read_header(*document) : replay.read_line(*document);
+    if (!read.ok()) return read.error();
+  }
+  return replay.report();
+}
+
+}  // namespace
+
 Result<ReplayReport> replay_decision_log(const std::string& path) {
   Result<LineSource> lines = LineSource::open(path);
   if (!lines.ok()) return lines.error();
-  LogReplay replay;
-  std::string_view line;
-  while (!replay.report().difference) {
-    const Result<bool> more = lines->next(&line);
-    if (!more.ok()) return more.error();
-    if (!*more) break;
-    const Result<JsonDocument> document =
-        parse_json(line, path + ": line " + std::to_string(lines->line_number()));
-    if (!document.ok()) return document.error();
-    Result<void> read =
-        lines->line_number() == 1 ? replay.read_header(*document) : replay.read_line(*document);
-    if (!read.ok()) return read.error();
-  }
-  if (lines->line_number() == 0) {
-    return Error{path + ": is empty; expected a decision log (rrfp.decisions/1)"};
-  }
-  return replay.report();
+  return replay_lines(path, [&lines](std::string_view* line) { return lines->next(line); });
+}
+
+Result<ReplayReport> replay_decisions(std::string_view log, const std::string& name) {
+  return replay_lines(name, [&log](std::string_view* line) -> Result<bool> {
+    if (log.empty()) return false;
+    const std::size_t end = std::min(log.find('\n'), log.size());
+    *line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    return true;
+  });
 }
 
 }  // namespace rrfp

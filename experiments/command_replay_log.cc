@@ -23,6 +23,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   terminal.out << "identical: " << report->decisions << " decisions and "
                << report->calls - report->decisions << " other calls in " << report->iterations
                << (report->iterations == 1 ? " iteration\n" : " iterations\n");
+  if (report->cut) {
+    terminal.out << "the log is cut: " << *report->cut << ", for its run was ended meanwhile\n";
+  }
   return ExitStatus::kDone;
 }
 

@@ -107,18 +107,18 @@ Result<void> configure(const Options& options, RunPlan& plan) {
 
 std::vector<std::int64_t> makespans(const Capture& capture) {
   std::vector<std::int64_t> all;
-  for (const IterationRecord& record : capture.iterations()) all.push_back(record.makespan_ns());
+  for (const IterationFigures& of : capture.figures()) all.push_back(of.makespan_ns);
   return all;
 }
 
 std::string figures_as_json(const Capture& capture, const std::string& policy,
                             const std::string& transport) {
   JsonArray iterations;
-  for (const IterationRecord& record : capture.iterations()) {
+  for (const IterationFigures& of : capture.figures()) {
     JsonValue one{JsonObject{}};
-    one.add("makespan_ns", JsonValue(record.makespan_ns()));
-    one.add("iteration_ns", JsonValue(record.iteration_ns()));
-    one.add("worst_stall_ns", JsonValue(record.worst_stall_ns()));
+    one.add("makespan_ns", JsonValue(of.makespan_ns));
+    one.add("iteration_ns", JsonValue(of.iteration_ns));
+    one.add("worst_stall_ns", JsonValue(of.worst_stall_ns));
     iterations.push_back(std::move(one));
   }
   JsonValue json{JsonObject{}};
@@ -134,8 +134,8 @@ std::string figures_as_text(const Capture& capture) {
   TextTable table(
       {"iterations", "median " + std::string(unit.name), "least", "most", "longest stall"});
   std::int64_t stall_ns = 0;
-  for (const IterationRecord& record : capture.iterations()) {
-    stall_ns = std::max(stall_ns, record.worst_stall_ns());
+  for (const IterationFigures& of : capture.figures()) {
+    stall_ns = std::max(stall_ns, of.worst_stall_ns);
   }
   table.add({std::to_string(spans.size()), in_unit(percentile(spans, 50), unit),
              in_unit(*std::min_element(spans.begin(), spans.end()), unit),
@@ -144,15 +144,12 @@ std::string figures_as_text(const Capture& capture) {
   return table.text();
 }
 
-// EXECUTOR: a notice that is off by more than a tenth of the grace misleads.
+// A notice that is off by more than a tenth of the grace misleads.
 void warn_of_clocks(const Capture& capture, const RunPlan& plan, Terminal& terminal) {
   const PreparedCase& world = plan.world(0, 0);
   const std::optional<Anticipation>& patience = world.input().policy.anticipation;
-  if (!patience || capture.iterations().empty()) return;
-  std::int64_t error_ns = 0;
-  for (const WorkerRecord& worker : capture.iterations().back().workers) {
-    error_ns = std::max(error_ns, worker.clock_error_ns);
-  }
+  if (!patience || capture.figures().empty()) return;
+  const std::int64_t error_ns = capture.figures().back().clock_error_ns;
   std::int64_t shortest_ns = kNever;
   for (TaskId task = 0; task < world.program().task_ids(); ++task) {
     if (!world.program().exists(task)) continue;
@@ -205,7 +202,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
       if (status == ExitStatus::kDone) status = ExitStatus::kWrong;
     }
     warn_of_clocks(*capture, plan, terminal);
-    if (!capture->iterations().empty()) {
+    if (!capture->figures().empty()) {
       if (options.flag("json")) {
         terminal.out << figures_as_json(*capture, files.name, job->name());
       } else {

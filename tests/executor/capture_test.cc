@@ -68,6 +68,8 @@ TEST(Capture, TraceHasEveryTaskAndMessageOnce) {
   EXPECT_EQ(reader->header().program.ranks(), 3);
   int tasks = 0;
   int messages = 0;
+  int notices = 0;
+  int credits = 0;
   TraceRecord record;
   while (true) {
     const Result<bool> more = reader->next(&record);
@@ -79,10 +81,22 @@ TEST(Capture, TraceHasEveryTaskAndMessageOnce) {
       EXPECT_LE(task->decided_ns, task->start_ns);
     }
     if (std::holds_alternative<TraceMessage>(record)) ++messages;
+    if (const TraceNotice* notice = std::get_if<TraceNotice>(&record)) {
+      ++notices;
+      EXPECT_LE(notice->sent_ns, notice->seen_ns);
+      EXPECT_LT(notice->sent_ns, notice->eta_ns);
+    }
+    if (const TraceCredit* credit = std::get_if<TraceCredit>(&record)) {
+      ++credits;
+      EXPECT_EQ(credit->to_stage, credit->from_stage + 1);
+      EXPECT_LE(credit->sent_ns, credit->seen_ns);
+    }
   }
   EXPECT_EQ(reader->dropped().total(), 0);
   EXPECT_EQ(tasks, 2 * 3 * 18);
   EXPECT_EQ(messages, 2 * 2 * 2 * 6);
+  EXPECT_EQ(notices, messages) << "each of them was announced";
+  EXPECT_EQ(credits, messages / 2) << "one for each activation";
 }
 
 TEST(Capture, DecisionsAreMadeAgainIdentically) {
@@ -136,14 +150,14 @@ TEST(Capture, AlteredLogIsCaughtAtTheLine) {
             std::string::npos)
       << *report->difference;
 
-  // A line that is gone: the calls after it cannot have been.
+  // A line that is gone: the calls after it cannot have been, or are too few.
   std::size_t cut = text.find("\"call\":\"finished\"");
   ASSERT_NE(cut, std::string::npos);
   const std::size_t begin = text.rfind('\n', cut);
   const std::size_t end = text.find('\n', cut);
   std::ofstream(captured.decisions) << text.substr(0, begin) + text.substr(end);
   report = replay_decision_log(captured.decisions);
-  EXPECT_TRUE(!report.ok() || report->difference);
+  EXPECT_TRUE(!report.ok() || report->difference || report->cut);
 
   // The same call twice.
   std::ofstream(captured.decisions)
@@ -152,6 +166,58 @@ TEST(Capture, AlteredLogIsCaughtAtTheLine) {
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.error().message.find("cannot be made here"), std::string::npos)
       << report.error().message;
+}
+
+// What is on the disk after each iteration stays as it is, and can be read.
+TEST(Capture, FilesGrowByEachIteration) {
+  TestRun run;
+  run.prepare(anticipating_case(), 4);
+  run.run();
+  ASSERT_EQ(run.outcome.end, RunEnd::kCompleted) << run.outcome.why;
+  const std::string trace = path_for("grows.jsonl");
+  const std::string decisions = path_for("grows.log");
+  Capture capture(run.plan, {trace, decisions, "a run", {}});
+  std::string trace_before;
+  std::string decisions_before;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(capture.on_iteration(run.sink->iterations[static_cast<std::size_t>(i)]).ok());
+    const std::string trace_now = *read_text_file(trace);
+    const std::string decisions_now = *read_text_file(decisions);
+    EXPECT_TRUE(trace_now.starts_with(trace_before));
+    EXPECT_TRUE(decisions_now.starts_with(decisions_before));
+    EXPECT_GT(trace_now.size(), trace_before.size());
+    const Result<ReplayReport> report = replay_decision_log(decisions);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_EQ(report->iterations, i + 1);
+    EXPECT_FALSE(report->cut);
+    trace_before = trace_now;
+    decisions_before = decisions_now;
+  }
+  EXPECT_EQ(capture.figures().size(), 4U);
+
+  // Killed while it wrote the last iteration: wherever that was, the log is
+  // good up to there, and says that it is cut.
+  const std::size_t last = decisions_before.rfind("{\"iteration\":3");
+  ASSERT_NE(last, std::string::npos);
+  const std::size_t step = (decisions_before.size() - last) / 40;
+  for (std::size_t cut = last + 1; cut + 1 < decisions_before.size(); cut += step) {
+    const Result<ReplayReport> report =
+        replay_decisions(std::string_view(decisions_before).substr(0, cut), "cut");
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_FALSE(report->difference);
+    EXPECT_GE(report->iterations, 3);
+    if (report->iterations == 4) {
+      EXPECT_TRUE(report->cut);
+    }
+  }
+  // Cut in the middle is not cut at the end.
+  const std::size_t second = decisions_before.find("{\"iteration\":1");
+  const std::size_t line = decisions_before.rfind('\n', second - 2);
+  std::string gap = decisions_before;
+  gap.erase(line, second - 1 - line);
+  EXPECT_FALSE(replay_decisions(gap, "gap").ok());
+  std::filesystem::remove(trace);
+  std::filesystem::remove(decisions);
 }
 
 TEST(Capture, FullDiskEndsTheRunAndNamesThePath) {

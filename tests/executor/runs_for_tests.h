@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "executor/decision_log.h"
 #include "executor/emulated_device.h"
+#include "executor/replay_log.h"
 #include "executor/threads_run.h"
 #include "traces/case.h"
 #include "traces/prepared_case.h"
@@ -53,6 +55,21 @@ class KeepingSink final : public IterationSink {
   Result<void> answer;
 };
 
+/// The decisions of every finished iteration are made again, identically.
+/// REQUIRES: plan.core.record.
+inline void expect_decisions_replay(const RunPlan& plan,
+                                    const std::vector<IterationRecord>& iterations) {
+  ASSERT_TRUE(plan.core.record);
+  std::string log = decision_log_header(plan);
+  for (const IterationRecord& record : iterations) log += decision_log_of(plan, record);
+  const Result<ReplayReport> report = replay_decisions(log, "decisions");
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_FALSE(report->difference) << *report->difference;
+  EXPECT_FALSE(report->cut) << *report->cut;
+  EXPECT_EQ(report->iterations, static_cast<std::int64_t>(iterations.size()));
+  EXPECT_EQ(report->decisions > 0, !iterations.empty());
+}
+
 struct TestRun {
   std::shared_ptr<RunPlan> plan = std::make_shared<RunPlan>();
   std::shared_ptr<KeepingSink> sink = std::make_shared<KeepingSink>();
@@ -85,6 +102,7 @@ struct TestRun {
         plan,
         [lanes, limit](const Place&) { return std::make_unique<EmulatedDevice>(lanes, limit); },
         sink, default_tuning(plan->grid.size()), stop);
+    expect_decisions_replay(*plan, sink->iterations);
   }
 
   const WorkerRecord& worker(int iteration, int endpoint) const {

@@ -41,9 +41,13 @@ Trained train(const TrainingSetup& setup, const CaseOf& cases) {
   Result<TrainingRun> run = prepare_training(setup, small_text(), cases);
   EXPECT_TRUE(run.ok()) << run.error().message;
   if (!run.ok()) return trained;
+  run->prepared.plan->core.record = true;
+  auto kept = std::make_shared<KeepingSink>();
+  run->sink->set_next(kept);
   trained.outcome = run_on_threads(run->prepared.plan, thread_devices(*run), run->sink,
                                    default_tuning(run->plan().grid.size()),
                                    std::make_shared<std::atomic<bool>>(false));
+  expect_decisions_replay(run->plan(), kept->iterations);
   trained.pipelined = run->sink->result();
   trained.arrangements = run->arrangements;
   const CpuTraining& of = *run->training;
