@@ -42,6 +42,12 @@ class CoreMachines {
   /// has been recorded.
   void reset();
 
+  /// Goes on with the running means of `before`, the machines of the same worker
+  /// in the iteration before, where this one expects other durations.
+  void adopt_means(const CoreMachines& before) {
+    if (scheduler_ && before.scheduler_) scheduler_->adopt_means(*before.scheduler_);
+  }
+
   /// Lane 0 decides for its group; in rendezvous mode every lane follows its
   /// fixed order by itself.
   bool decides() const { return scheduler_.has_value(); }

@@ -58,6 +58,7 @@ class CpuDevice final : public Device {
   Result<Payload> reduce(int stage, std::span<Payload> replicas) override;
   Result<void> take_gradient(int stage, Payload sum) override;
   Result<void> finish_iteration() override;
+  void stop() override { together_.leave(); }
   std::vector<std::byte> report() override;
 
  private:

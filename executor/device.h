@@ -73,6 +73,9 @@ class Device {
   /// The optimizer step, after the gradients of all stages.
   virtual Result<void> finish_iteration() = 0;
 
+  /// The run ends early: nobody is to wait for this device any more.
+  virtual void stop() {}
+
   /// What endpoint 0 is to be told of the iteration, after its end; in a form
   /// that only devices of this kind and their sink know.
   virtual std::vector<std::byte> report() { return {}; }

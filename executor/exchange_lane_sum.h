@@ -22,6 +22,9 @@ class ExchangeLaneSum final : public LaneSum {
       : exchange_(std::move(exchange)) {}
 
   Matrix sum(std::vector<Matrix> parts) override;
+  void leave() {
+    if (exchange_ != nullptr) exchange_->leave();
+  }
   const std::optional<Error>& failure() const { return failure_; }
 
  private:

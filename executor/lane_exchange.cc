@@ -10,11 +10,13 @@ Result<std::vector<Payload>> ThreadsLaneGroup::exchange(int lane, Payload mine) 
   const int lanes = this->lanes();
   const auto late = [&] {
     return Error{"lane " + std::to_string(lane) +
-                 " waited in vain for the other lanes of its group"};
+                 (gone_ ? " waited for a lane of its group that has ended"
+                        : " waited in vain for the other lanes of its group")};
   };
   std::unique_lock<std::mutex> lock(mutex_);
   // The round before may not have been left by all.
-  if (!changed_.wait_until(lock, until, [&] { return open_; })) return late();
+  changed_.wait_until(lock, until, [&] { return open_ || gone_; });
+  if (!open_) return late();
   const std::uint64_t round = round_;
   parts_[static_cast<std::size_t>(lane)] = std::move(mine);
   if (++came_ == lanes) {
@@ -22,9 +24,12 @@ Result<std::vector<Payload>> ThreadsLaneGroup::exchange(int lane, Payload mine) 
     left_ = 0;
     ++round_;
     changed_.notify_all();
-  } else if (!changed_.wait_until(lock, until, [&] { return round_ != round; })) {
-    --came_;
-    return late();
+  } else {
+    changed_.wait_until(lock, until, [&] { return round_ != round || gone_; });
+    if (round_ == round) {
+      --came_;
+      return late();
+    }
   }
   std::vector<Payload> all;
   bool same = true;
@@ -39,6 +44,12 @@ Result<std::vector<Payload>> ThreadsLaneGroup::exchange(int lane, Payload mine) 
   }
   if (!same) return Error{"the lanes of a group brought parts of different sizes"};
   return all;
+}
+
+void ThreadsLaneGroup::leave() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  gone_ = true;
+  changed_.notify_all();
 }
 
 }  // namespace rrfp

@@ -23,8 +23,11 @@ class LaneExchange {
   virtual ~LaneExchange() = default;
   virtual int lanes() const = 0;
   /// All lanes' bytes, by lane; all of one size. The error: a lane did not come
-  /// within the patience, or brought another size.
+  /// within the patience, has left, or brought another size.
   virtual Result<std::vector<Payload>> exchange(Payload mine) = 0;
+  /// This lane comes no more; whoever waits for it learns of it at once, where
+  /// lanes can tell each other. (MPI processes cannot; their job is ended.)
+  virtual void leave() {}
 };
 
 /// One lane: gives back what it gets.
@@ -45,6 +48,7 @@ class ThreadsLaneGroup {
       : patience_ns_(patience_ns), parts_(static_cast<std::size_t>(lanes)) {}
 
   Result<std::vector<Payload>> exchange(int lane, Payload mine);
+  void leave();
   int lanes() const { return static_cast<int>(parts_.size()); }
 
  private:
@@ -55,7 +59,8 @@ class ThreadsLaneGroup {
   int came_ = 0;
   int left_ = 0;
   std::uint64_t round_ = 0;
-  bool open_ = true;  // for the parts of this round
+  bool open_ = true;   // for the parts of this round
+  bool gone_ = false;  // a lane has left: no further round can be completed
 };
 
 /// One lane's end of a ThreadsLaneGroup.
@@ -67,6 +72,7 @@ class ThreadsLaneExchange final : public LaneExchange {
   Result<std::vector<Payload>> exchange(Payload mine) override {
     return group_->exchange(lane_, std::move(mine));
   }
+  void leave() override { group_->leave(); }
 
  private:
   std::shared_ptr<ThreadsLaneGroup> group_;

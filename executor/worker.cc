@@ -172,7 +172,9 @@ void Worker::prepare(int iteration) {
   if (machines_ && plan_.keeps_machines(iteration, place_.replica)) {
     machines_->reset();
   } else {
-    machines_.emplace(world, place_, plan_.core);
+    auto made = std::make_unique<CoreMachines>(world, place_, plan_.core);
+    if (machines_) made->adopt_means(*machines_);
+    machines_ = std::move(made);
   }
   if (Result<void> begun = device_.begin(world, iteration); !begun.ok()) {
     fail(begun.error().message);
@@ -184,7 +186,7 @@ void Worker::prepare(int iteration) {
   context.world = &world;
   context.iteration = iteration;
   context.end = &plan_.end;
-  context.machines = &*machines_;
+  context.machines = machines_.get();
   context.device = &device_;
   context.mail = &mail_;
   loop_ = make_loop(context);
@@ -343,6 +345,7 @@ void Worker::end(RunEnd why, const std::string& text) {
   ended_ = true;
   result_.end = why;
   if (why == RunEnd::kCompleted) return;
+  device_.stop();
   result_.why = text;
   result_.waiting = name() + " ";
   if (loop_ != nullptr && state_ == State::kRunning) {

@@ -98,7 +98,7 @@ class Worker {
 
   State state_ = State::kIdle;
   int iteration_ = -1;
-  std::optional<CoreMachines> machines_;
+  std::unique_ptr<CoreMachines> machines_;
   std::unique_ptr<IterationLoop> loop_;
   std::deque<std::pair<Letter, Payload>> early_;  // of the next iteration
   std::vector<Due> due_;                          // a heap

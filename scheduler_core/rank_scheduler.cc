@@ -231,6 +231,15 @@ void RankScheduler::on_expected(int stage, Kind kind, std::int64_t ns) {
   mean_ns += (ns - mean_ns) / 8;
 }
 
+void RankScheduler::adopt_means(const RankScheduler& before) {
+  if (mean_ns_.size() != before.mean_ns_.size()) return;
+  for (int i = 0; i < mean_ns_.size(); ++i) {
+    const std::int64_t profile_ns = before.profile_ns_[i];
+    if (profile_ns == 0) continue;
+    mean_ns_[i] = static_cast<std::int64_t>(Wide{profile_ns_[i]} * before.mean_ns_[i] / profile_ns);
+  }
+}
+
 std::int64_t RankScheduler::activation_at(int position) const {
   const int local = local_at_[position];
   return admission_.activation(groups_[group_of(local)].local_stage, microbatch_of(local));

@@ -111,6 +111,11 @@ class RankScheduler {
   /// durations follow in proportion. No effect unless adapt_expected.
   void on_expected(int stage, Kind kind, std::int64_t ns);
 
+  /// Goes on with the running means of `before`, the scheduler that this one
+  /// replaces, in proportion to what each of the two was told to expect. No
+  /// effect unless both adapt and hold the same stages.
+  void adopt_means(const RankScheduler& before);
+
   /// REQUIRES: held() < queue_depth.
   Decision decide(std::int64_t now_ns);
 

@@ -63,5 +63,23 @@ TEST(LaneExchange, PartsOfDifferentSizesAreAnError) {
   other.join();
 }
 
+// A lane whose run has ended does not keep the others for the patience.
+TEST(LaneExchange, ALaneThatLeavesIsNotWaitedFor) {
+  auto group = std::make_shared<ThreadsLaneGroup>(2, 60'000'000'000);
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  std::thread leaver([&group] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ThreadsLaneExchange(group, 1).leave();
+  });
+  ThreadsLaneExchange lane(group, 0);
+  for (int round = 0; round < 2; ++round) {  // while it leaves, and after
+    const Result<std::vector<Payload>> all = lane.exchange(Payload(1));
+    ASSERT_FALSE(all.ok());
+    EXPECT_EQ(all.error().message, "lane 0 waited for a lane of its group that has ended");
+  }
+  leaver.join();
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 30'000'000'000);
+}
+
 }  // namespace
 }  // namespace rrfp

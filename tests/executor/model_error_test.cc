@@ -11,7 +11,10 @@
 #include <algorithm>
 
 #include "tests/executor/program_for_tests.h"
+#include "tests/executor/runs_for_tests.h"
+#include "traces/case_file.h"
 #include "traces/json_reader.h"
+#include "traces/json_writer.h"
 
 namespace rrfp {
 namespace {
@@ -19,39 +22,63 @@ namespace {
 constexpr double kMostError = .003;
 constexpr int kIterations = 3;
 
+// What a file asks for, and what to call it.
 struct World {
-  const char* name;
-  const char* fields;  // of the scenario
-};
-
-constexpr World kWorlds[] = {
-    {"no jitter", ""},
-    {"compute CV .1",
-     R"(, "variability": [{"model": "lognormal", "on": "compute", "scope": "operation", "cv": 0.1}])"},
-    {"microbatch CV .5",
-     R"(, "variability": [{"model": "lognormal", "on": "compute", "scope": "microbatch", "cv": 0.5}])"},
-    {"one slow link", ""},
+  std::string name;
+  std::string path;
 };
 
 // Eight ranks, 32 microbatches, tasks of about 2 to 10 ms.
-std::string scenario_of(const World& world) {
-  const bool slow = world.name == kWorlds[3].name;
-  return write_text(
-      "world.json",
-      std::string(R"({"schema": "rrfp.scenario/1", "name": ")") + world.name + R"(", "seed": 11,
+World scenario_with(const std::string& name, const std::string& variability) {
+  return {name, write_text(name + ".json", R"({"schema": "rrfp.scenario/1", "name": ")" + name +
+                                               R"(", "seed": 11,
   "pipeline": {"ranks": 8, "microbatches": 32, "split_backward": true},
   "durations": {"forward_us": 4000, "input_gradient_us": 4000, "weight_gradient_us": 3000},
   "memory": {"activation_bytes": 1000},
-  "network": {"latency_us": 100, "activation_bytes": 20)" +
-          (slow ? R"(, "link_delays": [{"from": 3, "to": 4, "delay_us": 3000}])" : "") + "}" +
-          world.fields + R"(,
+  "network": {"latency_us": 100, "activation_bytes": 20},
+  "variability": [)" + variability +
+                                               R"(],
   "policies": [
     {"name": "1f1b blocking", "hint": "1f1b", "fixed": true, "network_mode": "rendezvous"},
     {"name": "1f1b", "hint": "1f1b", "fixed": true},
     {"name": "zb-h2", "hint": "zb-h2", "fixed": true},
     {"name": "bfw", "hint": "bfw", "budget_activations": "zb-h2"},
     {"name": "zb-h2 ready+wait", "hint": "zb-h2", "budget_activations": "zb-h2",
-     "anticipation": true}]})");
+     "anticipation": true}]})")};
+}
+
+// Activations from rank 3 to rank 4 take 3 ms. A case has one policy.
+World slow_link(const std::string& policy, const char* hint, bool fixed, NetworkMode mode,
+                bool anticipates) {
+  Case made = chain_case(8, 32, true, 4 * kMillisecond);
+  set_latency(made, 100 * kMicrosecond);
+  auto& slow =
+      made.network
+          .latency_ns[static_cast<std::size_t>(made.program.find_edge(Kind::kForward, 3, 4))];
+  slow.assign(slow.size(), 3 * kMillisecond);
+  made.memory.activation_bytes.assign(8 * 32, 1);
+  for (int rank = 0; rank < 8; ++rank) made.memory.budget_bytes.push_back(2 * (7 - rank) + 1);
+  made.policy.hint.name = hint;
+  if (fixed) made.policy.window = 1;
+  made.network.mode = mode;
+  if (anticipates) made.policy.anticipation = Anticipation{750, 500};
+  const std::string name = "one slow link, " + policy;
+  return {name, write_text(name + ".json", to_text(case_to_json(made), JsonLayout::kReadable))};
+}
+
+std::vector<World> worlds() {
+  return {
+      scenario_with("no jitter", ""),
+      scenario_with("compute CV .1",
+                    R"({"model": "lognormal", "on": "compute", "scope": "operation", "cv": 0.1})"),
+      scenario_with("microbatch CV .5",
+                    R"({"model": "lognormal", "on": "compute", "scope": "microbatch", "cv": 0.5})"),
+      slow_link("1f1b blocking", "1f1b", true, NetworkMode::kRendezvous, false),
+      slow_link("1f1b", "1f1b", true, NetworkMode::kEager, false),
+      slow_link("zb-h2", "zb-h2", true, NetworkMode::kEager, false),
+      slow_link("bfw", "bfw", false, NetworkMode::kEager, false),
+      slow_link("zb-h2 ready+wait", "zb-h2", false, NetworkMode::kEager, true),
+  };
 }
 
 double number(const JsonValue& of, const char* name) {
@@ -62,14 +89,16 @@ double number(const JsonValue& of, const char* name) {
 // stalled thread does not know: then there is nothing to say.
 bool is_settled(const JsonValue& policy) {
   const std::string& name = *policy.find("policy")->string();
-  return !policy.find("iterations")->array()->empty() || name.find("wait") == std::string::npos;
+  const bool anticipates =
+      name.find("wait") != std::string::npos || name.find("anticipation") != std::string::npos;
+  return !anticipates || !policy.find("iterations")->array()->empty();
 }
 
 void expect_within_bound(const World& world, const JsonValue& policy) {
   const std::string& name = *policy.find("policy")->string();
   const std::size_t kept = policy.find("iterations")->array()->size();
-  std::printf("  %-18s %-18s model error %.4f%% over %zu iterations, %.4f%% of %zu dropped\n",
-              world.name, name.c_str(), 100 * number(policy, "model_error"), kept,
+  std::printf("  %-32s %-40s model error %.4f%% over %zu iterations, %.4f%% of %zu dropped\n",
+              world.name.c_str(), name.c_str(), 100 * number(policy, "model_error"), kept,
               100 * number(policy, "model_error_of_dropped"), kIterations - kept);
   if (!is_settled(policy)) return;
   EXPECT_LE(number(policy, kept > 0 ? "model_error" : "model_error_of_dropped"), kMostError)
@@ -81,8 +110,8 @@ std::vector<std::string> validate(const World& world) {
   const std::string calibration = write_text("calibration.json", R"({
   "schema": "rrfp.calibration/1", "workers": 8, "task_extra_ns": 0, "message_extra_ns": 0,
   "timer_late_ns": {"p50": 0, "p99": 0}})");
-  return {"validate", scenario_of(world), "--iterations", std::to_string(kIterations),
-          "--json",   "--calibration",    calibration};
+  return {"validate", world.path,      "--iterations", std::to_string(kIterations),
+          "--json",   "--calibration", calibration};
 }
 
 // Tries a world again, once, where the machine was too busy for a policy.
@@ -94,22 +123,22 @@ void expect_within_bound(const World& world, const Start& start_program) {
     const Result<JsonDocument> json = parse_json(validated.text, "output");
     ASSERT_TRUE(json.ok()) << json.error().message << validated.text;
     const JsonArray& policies = *json->root.find("policies")->array();
-    ASSERT_EQ(policies.size(), 5U);
+    ASSERT_FALSE(policies.empty());
     for (const JsonValue& policy : policies) expect_within_bound(world, policy);
     if (std::all_of(policies.begin(), policies.end(), is_settled)) return;
   }
-  std::printf("  %-18s too busy a machine to say anything of anticipation\n", world.name);
+  std::printf("  %-32s too busy a machine to say anything of anticipation\n", world.name.c_str());
 }
 
 TEST(ModelError, OverThreadsIsWithinThreePermille) {
-  for (const World& world : kWorlds) {
+  for (const World& world : worlds()) {
     expect_within_bound(world, [](const auto& arguments) { return rrfp(arguments); });
   }
 }
 
 TEST(ModelError, OverMpiIsWithinThreePermille) {
   if (const std::string why = no_mpi(); !why.empty()) GTEST_SKIP() << why;
-  for (const World& world : kWorlds) {
+  for (const World& world : worlds()) {
     expect_within_bound(world, [](const auto& arguments) { return mpirun(8, arguments); });
   }
 }

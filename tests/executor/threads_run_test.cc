@@ -88,9 +88,12 @@ TEST(ThreadsRun, RootInputsAndLinksTakeTheirTime) {
       EXPECT_GE(task.start_ns, 3 * kMillisecond);
     }
   }
+  std::int64_t free_ns = 0;
   for (const ArrivalRecord& arrival : run.worker(0, 1).arrivals) {
     EXPECT_GE(arrival.arrival_ns - arrival.finish_ns, 2 * kMillisecond);
+    EXPECT_GE(arrival.sent_ns, free_ns) << "the link carries one message at a time";
     EXPECT_EQ(arrival.bytes, 64) << "only so much of it travels for real";
+    free_ns = arrival.sent_ns + 2 * kMillisecond;
   }
 }
 
@@ -109,14 +112,16 @@ TEST(ThreadsRun, StallShowsInTheRecordAndNothingIsDatedBack) {
   EXPECT_GE(run.worker(0, 1).worst_stall_ns, 3 * kMillisecond);
 }
 
-TEST(ThreadsRun, SixtyFourRanksComplete) {
-  Case input = chain_case(64, 8, true, 100 * kMicrosecond);
-  input.policy.hint.name = "bfw";
-  TestRun run;
-  run.prepare(input);
-  run.run();
-  ASSERT_EQ(run.outcome.end, RunEnd::kCompleted) << run.outcome.why;
-  expect_lawful(run, 0);
+TEST(ThreadsRun, SixteenThirtyTwoAndSixtyFourRanksComplete) {
+  for (const int ranks : {16, 32, 64}) {
+    Case input = chain_case(ranks, 8, true, 100 * kMicrosecond);
+    input.policy.hint.name = "bfw";
+    TestRun run;
+    run.prepare(input);
+    run.run();
+    ASSERT_EQ(run.outcome.end, RunEnd::kCompleted) << run.outcome.why;
+    expect_lawful(run, 0);
+  }
 }
 
 TEST(ThreadsRun, CreditsNeverDeadlock) {
@@ -163,6 +168,32 @@ TEST(ThreadsRun, LanesRunTheSameTasksInTheSameOrder) {
   }
 }
 
+// With votes a task is decided once every lane has its input and has told the
+// leader, which takes vote_ns.
+TEST(ThreadsRun, LeaderDecidesAfterEveryVote) {
+  Case input = chain_case(2, 6, true, 200 * kMicrosecond);
+  input.tensor_parallel = {2, Coordination::kVote, 300 * kMicrosecond, 0};
+  set_latency(input, 0);
+  std::vector<std::int64_t>& latency_ns =
+      input.network
+          .latency_ns[static_cast<std::size_t>(input.program.find_edge(Kind::kForward, 0, 1))];
+  for (std::size_t i = 6; i < 12; ++i) latency_ns[i] = 2 * kMillisecond;  // of lane 1
+  TestRun run;
+  run.prepare(input);
+  run.run();
+  ASSERT_EQ(run.outcome.end, RunEnd::kCompleted) << run.outcome.why;
+  int checked = 0;
+  for (const ArrivalRecord& arrival : run.worker(0, 3).arrivals) {
+    const TaskId task = run.program().task_id(1, Slot::kForward, arrival.microbatch);
+    for (const TaskRecord& record : run.worker(0, 2).tasks) {
+      if (record.task != task) continue;
+      EXPECT_GE(record.decided_ns, arrival.arrival_ns + 300 * kMicrosecond);
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, 6);
+}
+
 TEST(ThreadsRun, ReplicasSumTheirGradientsStageByStage) {
   TestRun run;
   run.prepare(chain_case(2, 4, true, 200 * kMicrosecond), 2, 3);
@@ -201,6 +232,63 @@ TEST(ThreadsRun, AnticipationWaitsForWhatIsAnnounced) {
     if (call.kind == CoreCall::Kind::kNotice) ++notices;
   }
   EXPECT_GT(notices, 0);
+}
+
+// A notice says when its message is expected: after the start delay, the task
+// and the transfer, as the profile has them; it is seen after notice_ns.
+TEST(ThreadsRun, NoticesSayWhenAMessageIsExpected) {
+  Case input = chain_case(2, 6, true, 900 * kMicrosecond);
+  input.expected_ns.assign(input.duration_ns.size(), kMillisecond);
+  input.dispatch_ns = 50 * kMicrosecond;
+  input.policy.anticipation = Anticipation{750, 500};
+  input.network.notice_ns = 200 * kMicrosecond;
+  set_latency(input, 150 * kMicrosecond);
+  TestRun run;
+  run.prepare(input);
+  run.run();
+  ASSERT_EQ(run.outcome.end, RunEnd::kCompleted) << run.outcome.why;
+  int notices = 0;
+  for (const SignalRecord& signal : run.worker(0, 1).signals) {
+    if (signal.type != SignalRecord::Type::kNotice) continue;
+    ++notices;
+    EXPECT_EQ(signal.eta_ns - signal.sent_ns, 1'200 * kMicrosecond);
+    EXPECT_GE(signal.seen_ns, signal.sent_ns + 200 * kMicrosecond);
+  }
+  EXPECT_EQ(notices, 6);
+}
+
+// What rank 0 expects of its first forward, by the first notice that it gives.
+std::int64_t first_expected_ns(const TestRun& run, int iteration) {
+  for (const SignalRecord& signal : run.worker(iteration, 1).signals) {
+    if (signal.type == SignalRecord::Type::kNotice) return signal.eta_ns - signal.sent_ns;
+  }
+  return 0;
+}
+
+// Tasks take twice what they are expected to. From one iteration to the next
+// every microbatch costs thrice as much, so that machines are made anew; what
+// was learnt of the ratio goes on.
+TEST(ThreadsRun, RunningMeansOutliveTheCostsOfAnIteration) {
+  for (const bool adapt : {false, true}) {
+    TestRun run;
+    for (const std::int64_t expected_ns : {kMillisecond, 3 * kMillisecond}) {
+      Case input = chain_case(2, 16, false, 2 * expected_ns);
+      input.expected_ns.assign(input.duration_ns.size(), expected_ns);
+      input.policy.anticipation = Anticipation{750, 500};
+      set_latency(input, 0);
+      run.prepare(input);
+    }
+    run.plan->core.adapt_expected = adapt;
+    run.run();
+    ASSERT_EQ(run.outcome.end, RunEnd::kCompleted) << run.outcome.why;
+    EXPECT_EQ(first_expected_ns(run, 0), kMillisecond);
+    const std::int64_t later_ns = first_expected_ns(run, 1);
+    if (adapt) {
+      EXPECT_GT(later_ns, 3 * kMillisecond * 17 / 10);
+    } else {
+      EXPECT_EQ(later_ns, 3 * kMillisecond);
+    }
+  }
 }
 
 // Two ranks whose fixed orders contradict each other.

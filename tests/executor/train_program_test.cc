@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -82,10 +83,27 @@ TEST(TrainProgram, OverThreadsAndMpiTheWeightsAreThoseOfASerialRun) {
     GTEST_SKIP() << "there is no MPI here";
   }
   const std::string root = geteuid() == 0 ? " --allow-run-as-root" : "";
-  const Ended mpi = shell("mpirun --oversubscribe" + root + " -n 8 " + train);
+  const Ended mpi =
+      shell("mpirun --oversubscribe" + root + " -n 8 " + train + " --decisions " + log);
   EXPECT_EQ(mpi.status, 0) << mpi.text;
   EXPECT_NE(mpi.text.find("bit for bit"), std::string::npos) << mpi.text;
   EXPECT_EQ(weights_of(mpi.text), weights_of(threads.text));
+  const Ended mpi_replayed = shell(std::string(RRFP_PROGRAM) + " replay-log " + log);
+  EXPECT_EQ(mpi_replayed.status, 0) << mpi_replayed.text;
+}
+
+// The other lanes of a group may be waiting inside a task when one learns that
+// the run is over.
+TEST(TrainProgram, NotANumberWithLanesEndsTheRunAtOnce) {
+  const std::string train = std::string(RRFP_PROGRAM) + " train " + write_scenario() +
+                            " --text " RRFP_SOURCE_DIR "/README.md --patience-ms 60000";
+  for (int tries = 0; tries < 4; ++tries) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Ended broken = shell(train + " --learning-rate 1e300 --steps 3");
+    EXPECT_EQ(broken.status, 1) << broken.text;
+    EXPECT_NE(broken.text.find("the loss of microbatch"), std::string::npos) << broken.text;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  }
 }
 
 TEST(TrainProgram, SaysWhatIsMissingOrNotAllowed) {
