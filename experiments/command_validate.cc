@@ -2,9 +2,12 @@
 #include <array>
 #include <ostream>
 
+#include "executor/decision_log.h"
+#include "executor/replay_log.h"
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
 #include "experiments/validation.h"
+#include "traces/atomic_file.h"
 #include "traces/json_writer.h"
 
 namespace rrfp {
@@ -16,7 +19,8 @@ constexpr std::array kOptions = {
     OptionRow{"calibration", "FILE", "use this calibration instead of one made in this job"},
     kTransportRow,
     kDeviceRow,
-    OptionRow{"json", "", "print every iteration as JSON instead of the table"},
+    OptionRow{"out", "FILE", "also write every iteration as JSON, for plots/validation.py"},
+    OptionRow{"json", "", "print that JSON instead of the table"},
     kPayloadRow,
     kPatienceRow,
     kFileLimitRow,
@@ -31,11 +35,58 @@ class ValidatingSink final : public IterationSink {
   std::vector<IterationRecord> iterations;
 };
 
-// Leaves the job as a run that failed, or that did not.
-ExitStatus leave(Job& job, const RunOutcome& outcome, ExitStatus status, Terminal& terminal) {
-  terminal.out << std::flush;
-  job.close(outcome, static_cast<int>(status));
-  return status;
+// Makes every decision of a run again. The error is the first that differs.
+Result<std::int64_t> replay(const RunPlan& plan, const std::vector<IterationRecord>& records) {
+  std::string log = decision_log_header(plan);
+  for (const IterationRecord& record : records) log += decision_log_of(plan, record);
+  const Result<ReplayReport> report = replay_decisions(log, "the decisions of this run");
+  if (!report.ok()) return report.error();
+  if (report->difference) return Error{*report->difference};
+  return report->decisions;
+}
+
+// Runs one policy and adds it. Where a decision differs the outcome is a fault.
+Result<void> validate_policy(Job& job, const RunInput& input, int policy, int iterations,
+                             const Options& options, Validation& to, RunOutcome& outcome) {
+  Result<PreparedRun> prepared = input.prepare(policy, iterations);
+  if (!prepared.ok()) return prepared.error();
+  RunPlan& plan = *prepared->plan;
+  if (Result<void> tuned = tune(options, plan); !tuned.ok()) return tuned;
+  plan.core.record = true;
+  const Result<DeviceChoice> device = device_of(options);
+  if (!device.ok()) return device.error();
+  const Result<Equipment> equipment = equip(*device, plan.grid, job.over_mpi());
+  if (!equipment.ok()) return equipment.error();
+  auto sink = std::make_shared<ValidatingSink>();
+  const Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);
+  if (!ran.ok()) return ran.error();
+  outcome = *ran;
+  ValidatedPolicy& validated = to.policies.emplace_back();
+  validated.name = input.policy_name(policy);
+  for (const IterationRecord& record : sink->iterations) {
+    Result<void> added = add_iteration(*prepared, record, to.calibration, validated);
+    if (!added.ok()) return added;
+  }
+  const Result<std::int64_t> replayed = replay(plan, sink->iterations);
+  if (replayed.ok()) {
+    to.decisions += *replayed;
+  } else if (outcome.end == RunEnd::kCompleted) {
+    outcome.end = RunEnd::kFault;
+    outcome.why = validated.name + ": " + replayed.error().message;
+  }
+  return {};
+}
+
+ExitStatus report(const Options& options, const Validation& validation, Terminal& terminal) {
+  const std::string json = to_text(validation_to_json(validation), JsonLayout::kReadable) + "\n";
+  terminal.out << (options.flag("json") ? json : describe_validation(validation));
+  if (const std::optional<std::string> path = options.text("out")) {
+    if (Result<void> written = write_file_atomically(*path, json); !written.ok()) {
+      terminal.err << "rrfp validate: " << written.error().message << "\n";
+      return ExitStatus::kWrong;
+    }
+  }
+  return ExitStatus::kDone;
 }
 
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
@@ -43,56 +94,40 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!input.ok()) return input.error();
   const Result<std::int64_t> iterations = options.integer_or("iterations", 20, 1, kMostIterations);
   if (!iterations.ok()) return iterations.error();
-  const Result<DeviceChoice> device = device_of(options);
-  if (!device.ok()) return device.error();
+  if (const Result<DeviceChoice> device = device_of(options); !device.ok()) return device.error();
   const Result<TransportKind> kind = transport_of(options);
   if (!kind.ok()) return kind.error();
-  Calibration calibration;
+  Validation validation;
+  validation.name = input->scenario ? input->scenario->scenario().name : input->single->name;
   const std::optional<std::string> given = options.text("calibration");
   if (given) {
     const Result<Calibration> read = read_calibration_file(*given);
     if (!read.ok()) return read.error();
-    calibration = *read;
+    validation.calibration = *read;
   }
   Result<Job> job = Job::open(*kind);
   if (!job.ok()) return job.error();
+  validation.transport = job->name();
   RunOutcome outcome;
   if (!given) {
     const Result<Calibration> made = run_calibration(*job, *input, 0, options, outcome);
     if (!made.ok()) return made.error();
-    calibration = *made;
+    validation.calibration = *made;
   }
-  std::vector<ValidatedPolicy> policies;
   for (int policy = 0; policy < input->policies() && outcome.end == RunEnd::kCompleted; ++policy) {
-    Result<PreparedRun> prepared = input->prepare(policy, static_cast<int>(*iterations));
-    if (!prepared.ok()) return prepared.error();
-    if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
-    const Result<Equipment> equipment = equip(*device, prepared->plan->grid, job->over_mpi());
-    if (!equipment.ok()) return equipment.error();
-    auto sink = std::make_shared<ValidatingSink>();
-    const Result<RunOutcome> ran =
-        job->run(*prepared, equipment->device, sink, equipment->transport);
-    if (!ran.ok()) return ran.error();
-    outcome = *ran;
-    policies.emplace_back();
-    policies.back().name = input->policy_name(policy);
-    for (const IterationRecord& record : sink->iterations) {
-      Result<void> added = add_iteration(*prepared, record, calibration, policies.back());
-      if (!added.ok()) return added.error();
-    }
+    const Result<void> validated = validate_policy(
+        *job, *input, policy, static_cast<int>(*iterations), options, validation, outcome);
+    if (!validated.ok()) return validated.error();
   }
+  ExitStatus status = ExitStatus::kDone;
   if (outcome.end != RunEnd::kCompleted) {
-    const ExitStatus status = report_failure(outcome, "validate", terminal);
-    return leave(*job, outcome, status, terminal);
-  }
-  if (job->speaks() && options.flag("json")) {
-    terminal.out << to_text(validation_to_json(policies, calibration), JsonLayout::kReadable)
-                 << "\n";
+    status = report_failure(outcome, "validate", terminal);
   } else if (job->speaks()) {
-    terminal.out << input->name << " over " << job->name() << "\n"
-                 << describe_validation(policies, calibration);
+    status = report(options, validation, terminal);
   }
-  return leave(*job, outcome, ExitStatus::kDone, terminal);
+  terminal.out << std::flush;
+  job->close(outcome, static_cast<int>(status));
+  return status;
 }
 
 }  // namespace
@@ -106,7 +141,8 @@ const Command kValidateCommand = {
     "own task and message times, against the run. Prediction: the simulator, fed with the "
     "scenario\n"
     "and a calibration made in the same job, against the run; void where timers are seen late.\n"
-    "Iterations in which a thread stalled for over 2 ms are dropped and counted.",
+    "Iterations in which a thread stalled for over 2 ms are dropped and counted. The decisions of\n"
+    "every run are made again from the calls that led to them.",
     "rrfp validate experiments/validate-8.json",
     kOptions,
     1,

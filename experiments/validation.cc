@@ -114,8 +114,9 @@ RankingAgreement compare_rankings(const std::vector<ValidatedPolicy>& policies) 
   return agreement;
 }
 
-std::string describe_validation(const std::vector<ValidatedPolicy>& policies,
-                                const Calibration& calibration) {
+std::string describe_validation(const Validation& validation) {
+  const std::vector<ValidatedPolicy>& policies = validation.policies;
+  const Calibration& calibration = validation.calibration;
   std::int64_t most_ns = 0;
   for (const ValidatedPolicy& policy : policies) {
     most_ns = std::max(most_ns, policy.median_measured_ns());
@@ -138,7 +139,9 @@ std::string describe_validation(const std::vector<ValidatedPolicy>& policies,
                percent_of(policy.prediction_error())});
   }
   std::sort(errors.begin(), errors.end());
-  std::string text = table.text() + "\n";
+  std::string text = validation.name + " over " + validation.transport + "\n" + table.text() +
+                     "\n" + std::to_string(validation.decisions) +
+                     " decisions were made again from the calls that led to them, identically\n";
   text += "calibration: a task takes " + std::to_string(calibration.task_extra_ns / 1000) +
           " us longer, a message " + std::to_string(calibration.message_extra_ns / 1000) +
           " us; timers are seen " + std::to_string(calibration.timer_p50_ns / 1000) +
@@ -156,10 +159,10 @@ std::string describe_validation(const std::vector<ValidatedPolicy>& policies,
          " are ranked alike\n";
 }
 
-JsonValue validation_to_json(const std::vector<ValidatedPolicy>& policies,
-                             const Calibration& calibration) {
+JsonValue validation_to_json(const Validation& validation) {
+  const Calibration& calibration = validation.calibration;
   JsonArray rows;
-  for (const ValidatedPolicy& policy : policies) {
+  for (const ValidatedPolicy& policy : validation.policies) {
     JsonArray iterations;
     for (const ValidatedIteration& iteration : policy.iterations) {
       JsonValue one{JsonObject{}};
@@ -172,6 +175,10 @@ JsonValue validation_to_json(const std::vector<ValidatedPolicy>& policies,
     row.add("policy", JsonValue(policy.name));
     row.add("dropped", JsonValue(policy.dropped));
     row.add("median_measured_ns", JsonValue(policy.median_measured_ns()));
+    JsonArray interval;
+    interval.push_back(JsonValue(policy.least_measured_ns()));
+    interval.push_back(JsonValue(policy.most_measured_ns()));
+    row.add("measured_interval_ns", JsonValue(std::move(interval)));
     row.add("median_predicted_ns", JsonValue(policy.median_predicted_ns()));
     row.add("model_error", JsonValue(Decimal{fixed(policy.model_error(), 6)}));
     row.add("model_error_of_dropped",
@@ -180,8 +187,12 @@ JsonValue validation_to_json(const std::vector<ValidatedPolicy>& policies,
     row.add("iterations", JsonValue(std::move(iterations)));
     rows.push_back(std::move(row));
   }
-  const RankingAgreement agreement = compare_rankings(policies);
+  const RankingAgreement agreement = compare_rankings(validation.policies);
   JsonValue json{JsonObject{}};
+  json.add("schema", JsonValue("rrfp.validation/1"));
+  json.add("name", JsonValue(validation.name));
+  json.add("transport", JsonValue(validation.transport));
+  json.add("decisions", JsonValue(validation.decisions));
   json.add("timer_late_p99_ns", JsonValue(calibration.timer_p99_ns));
   json.add("prediction_void", JsonValue(calibration.timer_p99_ns > kMostTimerLateNs));
   json.add("task_extra_ns", JsonValue(calibration.task_extra_ns));

@@ -60,9 +60,18 @@ struct RankingAgreement {
 };
 RankingAgreement compare_rankings(const std::vector<ValidatedPolicy>& policies);
 
-std::string describe_validation(const std::vector<ValidatedPolicy>& policies,
-                                const Calibration& calibration);
-JsonValue validation_to_json(const std::vector<ValidatedPolicy>& policies,
-                             const Calibration& calibration);
+/// What was validated, and where.
+struct Validation {
+  std::string name;
+  std::string transport;
+  Calibration calibration;
+  std::vector<ValidatedPolicy> policies;
+  std::int64_t decisions = 0;  ///< made again from the calls that led to them, identically
+};
+
+/// A table, and what follows from it.
+std::string describe_validation(const Validation& validation);
+/// rrfp.validation/1: the figures of every policy, and every iteration.
+JsonValue validation_to_json(const Validation& validation);
 
 }  // namespace rrfp

@@ -9,15 +9,15 @@ what readiness makes of it stand one above the other. Colours are Okabe and Ito'
 """
 
 import json
-import os
 import sys
-import tempfile
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 from matplotlib.lines import Line2D  # noqa: E402
+
+from figure_file import fail, save  # noqa: E402
 
 COLOURS = {
     "1f1b": "#E69F00",
@@ -36,10 +36,6 @@ KINDS = {
     "ready": ("o", "readiness-first"),
     "wait": ("^", "readiness-first with anticipation"),
 }
-
-
-def fail(message):
-    sys.exit(f"speedup_vs_memory: {message}")
 
 
 def read_summary(path):
@@ -236,20 +232,6 @@ def draw(sweep):
     figure.tight_layout(rect=(0, 0.6 / (3.6 * rows + 1.0), 1, 1))
     legends(figure, points, columns)
     return figure
-
-
-def save(figure, path):
-    """Whole or not at all, and the same bytes for the same summary."""
-    folder = os.path.dirname(path) or "."
-    handle, temporary = tempfile.mkstemp(suffix=".png", dir=folder)
-    os.close(handle)
-    try:
-        figure.savefig(temporary, metadata={"Software": None})
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        fail(f"{path}: {error}")
 
 
 def main(arguments):
