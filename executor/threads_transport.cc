@@ -9,6 +9,8 @@ namespace rrfp {
 
 namespace {
 
+constexpr int kLooksPerClock = 4;
+
 void pause_briefly() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -36,7 +38,8 @@ ThreadsNetwork::ThreadsNetwork(int endpoints, std::span<const std::pair<int, int
   }
   for (const auto& transport : transports_) {
     transport->mark_words_ = transport->incoming_.size() / ThreadsTransport::kWordBits + 1;
-    transport->marks_ = std::make_unique<std::atomic<std::uint64_t>[]>(transport->mark_words_);
+    transport->more_marks_ =
+        std::make_unique<std::atomic<std::uint64_t>[]>(transport->mark_words_ - 1);
     transport->taken_.resize(transport->mark_words_);
   }
 }
@@ -75,8 +78,8 @@ void ThreadsTransport::push(const Parcel& parcel) {
 }
 
 void ThreadsTransport::mark(std::size_t channel) {
-  marks_[channel / kWordBits].fetch_or(std::uint64_t{1} << (channel % kWordBits));
-  bell_.ring();
+  marks(channel / kWordBits).fetch_or(std::uint64_t{1} << (channel % kWordBits));
+  watched_.bell.ring();
 }
 
 bool ThreadsTransport::retry_overflow() {
@@ -96,13 +99,6 @@ bool ThreadsTransport::retry_overflow() {
 
 bool ThreadsTransport::flushed() { return !overflowed_ || retry_overflow(); }
 
-bool ThreadsTransport::anything_marked() const {
-  for (std::size_t word = 0; word < mark_words_; ++word) {
-    if (marks_[word].load(std::memory_order_relaxed) != 0) return true;
-  }
-  return false;
-}
-
 bool ThreadsTransport::poll(Delivery& delivery) {
   if (overflowed_) retry_overflow();
   if (!received_.empty()) {
@@ -110,9 +106,10 @@ bool ThreadsTransport::poll(Delivery& delivery) {
     received_.pop_front();
     return true;
   }
-  seen_ = bell_.token();
+  seen_ = watched_.bell.token();
   for (std::size_t word = 0; word < mark_words_; ++word) {
-    if (marks_[word].load(std::memory_order_relaxed) != 0) taken_[word] |= marks_[word].exchange(0);
+    std::atomic<std::uint64_t>& marked = marks(word);
+    if (marked.load(std::memory_order_relaxed) != 0) taken_[word] |= marked.exchange(0);
     while (taken_[word] != 0) {
       const auto bit = static_cast<std::size_t>(std::countr_zero(taken_[word]));
       Parcel parcel;
@@ -154,17 +151,20 @@ void ThreadsTransport::wait(std::int64_t until_ns) {
   if (overflowed_) until_ns = std::min(until_ns, MonotonicClock::read_ns() + 50'000);
   if (tuning_.spin_ns > 0) {
     const std::int64_t look_until_ns = MonotonicClock::read_ns() + tuning_.spin_ns;
-    while (bell_.token() == seen_) {
+    while (watched_.bell.token() == seen_) {
       const std::int64_t now_ns = MonotonicClock::read_ns();
       if (now_ns >= until_ns) return;
       if (now_ns >= look_until_ns) break;
-      pause_briefly();
+      // Reading the clock takes longer than looking.
+      for (int look = 0; look < kLooksPerClock && watched_.bell.token() == seen_; ++look) {
+        pause_briefly();
+      }
     }
   }
-  if (bell_.token() != seen_) return;
+  if (watched_.bell.token() != seen_) return;
   const std::int64_t sleep_until_ns = until_ns == kNever ? kNever : until_ns - tuning_.spin_ns;
-  if (sleep_until_ns > MonotonicClock::read_ns()) bell_.wait(seen_, sleep_until_ns);
-  while (bell_.token() == seen_ && MonotonicClock::read_ns() < until_ns) pause_briefly();
+  if (sleep_until_ns > MonotonicClock::read_ns()) watched_.bell.wait(seen_, sleep_until_ns);
+  while (watched_.bell.token() == seen_ && MonotonicClock::read_ns() < until_ns) pause_briefly();
 }
 
 }  // namespace rrfp

@@ -75,7 +75,7 @@ class ThreadsTransport final : public Transport {
   bool poll(Delivery& delivery) override;
   void receive(const Letter& announced) override;
   void wait(std::int64_t until_ns) override;
-  void wake() override { bell_.ring(); }
+  void wake() override { watched_.bell.ring(); }
   bool flushed() override;
   Result<void> status() const override { return {}; }
 
@@ -85,10 +85,19 @@ class ThreadsTransport final : public Transport {
   using Parcel = ThreadsNetwork::Parcel;
   static constexpr int kWordBits = 64;
 
+  // What senders write and the receiver watches, on a cache line of its own: a
+  // message costs the receiver one line for these and no more.
+  struct alignas(64) Watched {
+    std::atomic<std::uint64_t> marks{0};  // the first word
+    Doorbell bell;
+  };
+
   void push(const Parcel& parcel);
   bool retry_overflow();
   void mark(std::size_t channel);
-  bool anything_marked() const;
+  std::atomic<std::uint64_t>& marks(std::size_t word) {
+    return word == 0 ? watched_.marks : more_marks_[word - 1];
+  }
 
   ThreadsNetwork* network_;
   int endpoint_;
@@ -96,14 +105,15 @@ class ThreadsTransport final : public Transport {
   std::vector<Channel*> outgoing_;          // by endpoint; null: never talks to it
   std::vector<std::size_t> outgoing_slot_;  // its index among the receiver's incoming_
   std::vector<Channel*> incoming_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> marks_;  // of incoming_ with something in it
+  // Of incoming_ with something in it: watched_.marks, then these.
+  std::unique_ptr<std::atomic<std::uint64_t>[]> more_marks_;
   std::size_t mark_words_ = 0;
   std::vector<std::uint64_t> taken_;  // marks taken, to be drained
   std::deque<Parcel> offered_;        // announced, receive() not yet called, in order
   std::deque<Delivery> received_;     // receive() called
   bool overflowed_ = false;
   std::uint32_t seen_ = 0;
-  Doorbell bell_;
+  Watched watched_;
 };
 
 }  // namespace rrfp

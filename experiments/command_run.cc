@@ -28,7 +28,7 @@ constexpr std::array kOptions = {
     OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
     OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
     OptionRow{"credits", "N", "receive buffers per edge (default: one per microbatch)"},
-    OptionRow{"adapt", "", "refine expected durations by a running mean of what is measured"},
+    kAdaptRow,
     kPayloadRow,
     kPatienceRow,
     OptionRow{"inject", "FAULT,...",

@@ -38,6 +38,7 @@ constexpr std::array kOptions = {
     OptionRow{"tf32", "", "with --device cuda: matrix products in TF32, faster and coarser"},
     kTransportRow,
     OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
+    kAdaptRow,
     OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
     kPatienceRow,
     OptionRow{"json", "", "print losses and digest as JSON"},
@@ -116,6 +117,7 @@ Result<TrainingRun> prepare(const Options& options, const RunInput& input, int p
   RunPlan& plan = *run->prepared.plan;
   if (input.scenario && setup->paced) plan.end = end_of(*input.scenario);
   plan.core.record = options.text("decisions").has_value();
+  plan.core.adapt_expected = options.flag("adapt");
   if (Result<void> tuned = tune(options, plan); !tuned.ok()) return tuned.error();
   return run;
 }

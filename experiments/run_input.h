@@ -29,6 +29,8 @@ inline constexpr OptionRow kDeviceRow = {
     "device", "KIND",
     "emulated; synthetic: a GPU, shared by all ranks, works as long as FILE says (default: "
     "emulated)"};
+inline constexpr OptionRow kAdaptRow = {
+    "adapt", "", "refine expected durations by a running mean of what is measured"};
 inline constexpr OptionRow kPatienceRow = {
     "patience-ms", "MS", "a worker that is silent for so long is taken for lost (default 5000)"};
 

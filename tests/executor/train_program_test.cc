@@ -69,7 +69,7 @@ TEST(TrainProgram, OverThreadsAndMpiTheWeightsAreThoseOfASerialRun) {
                             RRFP_SOURCE_DIR
                             "/README.md --steps 3 --shortest 8 --longest 24 "
                             "--paced --check";
-  const Ended threads = shell(train + " --decisions " + log);
+  const Ended threads = shell(train + " --adapt --decisions " + log);
   ASSERT_EQ(threads.status, 0) << threads.text;
   EXPECT_NE(threads.text.find("bit for bit"), std::string::npos) << threads.text;
   ASSERT_NE(weights_of(threads.text), "") << threads.text;
