@@ -249,10 +249,10 @@ TEST_F(NativeTraceTest, CheckpointsCanBeReadWhileTheTraceGrows) {
       EXPECT_EQ(read_back(path(name), &records), "") << name << " " << i;
       EXPECT_EQ(records, written) << name << " " << i;
     }
+    const std::string whole = content_of(path(name));
     ASSERT_TRUE(writer->finish().ok());
 
     // Torn anywhere behind the second checkpoint.
-    const std::string whole = content_of(path(name));
     written.resize(written.size() * 2 / 3);
     for (std::size_t size = size_before; size < whole.size(); ++size) {
       std::ofstream(path("torn"), std::ios::binary) << whole.substr(0, size);
