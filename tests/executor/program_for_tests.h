@@ -54,9 +54,15 @@ inline std::string write_text(const std::string& name, const std::string& text) 
   return path;
 }
 
-/// `signal_after_ms`: then sends `signal`; 0: never.
-inline EndedProgram start(const std::vector<std::string>& arguments, int signal_after_ms = 0,
-                          int signal = SIGINT) {
+/// A signal to send: so long after `path` is there. 0: none.
+struct Interruption {
+  int signal = 0;
+  std::string path;
+  int after_ms = 0;
+};
+
+inline EndedProgram start(const std::vector<std::string>& arguments,
+                          const Interruption& interruption = {}) {
   const std::string output = path_for("output.txt");
   std::vector<char*> raw;
   for (const std::string& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
@@ -69,9 +75,12 @@ inline EndedProgram start(const std::vector<std::string>& arguments, int signal_
     execvp(raw[0], raw.data());
     _exit(127);
   }
-  if (signal_after_ms > 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(signal_after_ms));
-    kill(child, signal);
+  if (interruption.signal != 0) {
+    for (int looks = 0; looks < 3000 && !std::filesystem::exists(interruption.path); ++looks) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(interruption.after_ms));
+    kill(child, interruption.signal);
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -81,10 +90,10 @@ inline EndedProgram start(const std::vector<std::string>& arguments, int signal_
   return program;
 }
 
-inline EndedProgram rrfp(std::vector<std::string> arguments, int signal_after_ms = 0,
-                         int signal = SIGINT) {
+inline EndedProgram rrfp(std::vector<std::string> arguments,
+                         const Interruption& interruption = {}) {
   arguments.insert(arguments.begin(), RRFP_PROGRAM);
-  return start(arguments, signal_after_ms, signal);
+  return start(arguments, interruption);
 }
 
 inline EndedProgram mpirun(int processes, const std::vector<std::string>& arguments) {
