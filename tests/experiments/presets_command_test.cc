@@ -97,10 +97,10 @@ TEST(PresetsCommand, WhatItShowsCanBePasted) {
 TEST(PresetsCommand, SweepsSayWhatIsModelled) {
   const std::string folder = test_folder();
   json file = scenario_with(json::array());
-  file["grid"] = {
-      {"/variability",
-       {json::array({"healthy-dedicated"}),
-        json::array({"healthy-dedicated", {{"preset", "dataloader-stall"}, {"probability", 1}}})}}};
+  file["grid"] = {{"/variability",
+                   {json::array({"healthy-dedicated"}),
+                    json::array({"healthy-dedicated",
+                                 {{"preset", "dataloader-stall"}, {"probability", 0.99}}})}}};
   const std::string path = write_test_file(folder + "/s.json", file.dump());
   const Ran ran = run_rrfp({"sweep", path, "--out", folder + "/out"});
   ASSERT_EQ(ran.status, 0) << ran.err;
