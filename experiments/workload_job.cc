@@ -100,9 +100,9 @@ Result<void> read_machine(const Options& options, WorkloadJob& job) {
   job.machine.gpu.memory_bytes = *memory * 1e9;
   const Result<double> efficiency = options.number_or("efficiency", 0.5, 0);
   if (!efficiency.ok()) return efficiency.error();
-  if (*efficiency <= 0 || *efficiency > 1) {
+  if (*efficiency < 0.001 || *efficiency > 1) {
     return Error{"--efficiency: found " + *options.text("efficiency") +
-                 "; expected a share of the peak above 0 and at most 1"};
+                 "; expected a share of the peak from 0.001 to 1"};
   }
   job.machine.efficiency = *efficiency;
   const Result<int> tp = count(options, "tp", 1, 64);

@@ -178,7 +178,7 @@ std::string memory_text(const WorkloadJob& job, bool fits) {
 std::string world_text(const WorkloadJob& job, const std::vector<std::string>& names,
                        const std::string& indent) {
   std::string list;
-  const auto add = [&list, &indent](const std::string& entry) {
+  const auto add = [&list](const std::string& entry) {
     list += (list.empty() ? "\n" : ",\n") + entry;
   };
   for (const std::string& name : names) add(indent + "  " + in_json(name));

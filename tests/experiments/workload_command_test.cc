@@ -125,8 +125,7 @@ TEST(WorkloadCommand, WrongOptionsAreNamed) {
             "rrfp init: --tp: found 3; expected a divisor of 8, the key and value heads of "
             "llama3-8b\n");
   EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--efficiency", "1.5"})),
-            "rrfp init: --efficiency: found 1.5; expected a share of the peak above 0 and at most "
-            "1\n");
+            "rrfp init: --efficiency: found 1.5; expected a share of the peak from 0.001 to 1\n");
   EXPECT_EQ(fault(init("llama3-8b", {"--pp", "2", "--layout", "Et*15|t*16"})),
             "rrfp init: layout \"Et*15|t*16\", character 11: the layout ends before the model "
             "does; expected t (layer 31)\n");
