@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "scheduler_core/nearest.h"
+#include "traces/preset.h"
 #include "traces/workload_profile.h"
 
 namespace rrfp {
@@ -273,6 +274,11 @@ Result<void> read_worlds(const Options& options, WorkloadJob& job) {
       const std::size_t plus = std::min(world.find('+', begin), world.size());
       names.push_back(world.substr(begin, plus - begin));
       begin = plus + 1;
+      if (find_preset(names.back()) == nullptr) {
+        std::vector<std::string_view> known;
+        for (const Preset* preset : preset_table()) known.push_back(preset->name);
+        return not_one_of("--variability", names.back(), known);
+      }
     }
   }
   return {};

@@ -44,7 +44,7 @@ struct WorkloadJob {
   int iterations = 1;
   double latency_us = 0;
   double network_gbit = 0;  ///< of one GPU
-  /// Worlds to compare in, each a list of names; empty: one that is assumed.
+  /// Worlds to compare in, each a list of presets; empty: one that is assumed.
   std::vector<std::vector<std::string>> worlds;
 };
 
@@ -74,7 +74,8 @@ inline constexpr std::array kWorkloadOptions = {
     OptionRow{"network-gbit", "G", "network of one GPU, Gbit/s (default: the GPU's usual)"},
     OptionRow{"weight-share", "X", "of a profile's backward, the weight gradient (default 0.5)"},
     OptionRow{"iterations", "N", "worlds that every policy meets (default 20)"},
-    OptionRow{"variability", "NAME,...", "worlds to compare in; A+B: both in one"},
+    OptionRow{"variability", "PRESET,...",
+              "worlds to compare in (`rrfp presets`); A+B: both in one"},
 };
 
 /// Whether the command line describes such a job. Otherwise the error names an

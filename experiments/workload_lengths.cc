@@ -91,7 +91,7 @@ std::string drawn_text(const WorkloadJob& job) {
   switch (job.lengths.kind) {
     case LengthKind::kImages:
       return "\"length\": " + burst_text(job.batch.images) + in_units + samples +
-             ", \"modelled\": true";
+             ", \"from_preset\": \"image-counts\", \"modelled\": true";
     case LengthKind::kFile: {
       const auto in_json = [](const std::string& word) {
         return to_text(JsonValue(word), JsonLayout::kCompact);

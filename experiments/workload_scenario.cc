@@ -174,30 +174,26 @@ std::string memory_text(const WorkloadJob& job, bool fits) {
   return text + "\n  },\n";
 }
 
-// One list of "variability": what is assumed or named, and the lengths of the job.
-std::string world_text(const WorkloadJob& job, const std::vector<std::string>& names,
+// One list of "variability": presets, and the lengths of the job.
+std::string world_text(const WorkloadJob& job, const std::vector<std::string>& presets,
                        const std::string& indent) {
   std::string list;
   const auto add = [&list](const std::string& entry) {
     list += (list.empty() ? "\n" : ",\n") + entry;
   };
-  for (const std::string& name : names) add(indent + "  " + in_json(name));
-  if (job.worlds.empty()) {
-    add(indent + "  {\"model\": \"lognormal\", \"on\": \"compute\", \"cv\": 0.05}");
-    add(indent + "  {\"model\": \"lognormal\", \"on\": \"latency\", \"cv\": 1}");
-  }
+  for (const std::string& preset : presets) add(indent + "  " + in_json(preset));
   if (job.lengths.kind != LengthKind::kNone) add(lengths_text(job, indent + "  "));
   return "[" + list + "\n" + indent + "]";
 }
 
 std::string variability_text(const WorkloadJob& job) {
-  if (job.worlds.size() <= 1) {
-    const std::string assumed =
-        job.worlds.empty() ? "  // Assumed; --variability names others.\n" : "";
-    return assumed + "  \"variability\": " +
-           world_text(job, job.worlds.empty() ? std::vector<std::string>() : job.worlds.front(),
-                      "  ") +
-           ",\n";
+  if (job.worlds.empty()) {
+    return "  // Assumed: a cluster without faults. `rrfp presets` lists what else varies.\n"
+           "  \"variability\": " +
+           world_text(job, {"healthy-dedicated"}, "  ") + ",\n";
+  }
+  if (job.worlds.size() == 1) {
+    return "  \"variability\": " + world_text(job, job.worlds.front(), "  ") + ",\n";
   }
   std::string text = "  \"variability\": [],\n  \"grid\": {\"/variability\": [\n";
   for (std::size_t i = 0; i < job.worlds.size(); ++i) {

@@ -38,7 +38,8 @@ def world_of(point):
     for value in point["values"]:
         for entry in value if isinstance(value, list) else [value]:
             if isinstance(entry, dict):
-                entry = entry.get("preset") or entry.get("model") or json.dumps(entry)
+                entry = (entry.get("preset") or entry.get("from_preset") or entry.get("model")
+                         or json.dumps(entry))
             names.append(str(entry))
     return " + ".join(names) or "as in the file"
 

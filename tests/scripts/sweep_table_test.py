@@ -28,13 +28,16 @@ def policy(name, fixed, mean_ms, peak_gb, runs=1, blocked=0):
 SWEEP = {
     "schema": "rrfp.sweep/1", "name": "a job",
     "points": [{
-        "values": [["healthy-dedicated", {"model": "lengths"}]], "baseline": "1f1b",
-        "activation_bytes": 10**9,
+        "values": [["healthy-dedicated", {"model": "lengths"},
+                    {"model": "lengths", "from_preset": "x"}]],
+        "baseline": "1f1b", "activation_bytes": 10**9,
         "policies": [
             policy("1f1b", True, 1000, 8), policy("zb-h1", True, 800, 8),
             policy("zb-h2", True, 500, 15, blocked=1),  # did not run to its end
-            policy("zb-h1 ready+wait", False, 640, 8.4), policy("bfw ready+wait @zb-h1", False, 900, 8),
-            policy("zb-h2 ready+wait", False, 400, 15), policy("bfw ready+wait @gpu", False, 450, 20),
+            policy("zb-h1 ready+wait", False, 640, 8.4),
+            policy("bfw ready+wait @zb-h1", False, 900, 8),
+            policy("zb-h2 ready+wait", False, 400, 15),
+            policy("bfw ready+wait @gpu", False, 450, 20),
         ],
     }],
 }
@@ -46,8 +49,8 @@ with tempfile.TemporaryDirectory() as folder:
     check(printed.returncode == 0, printed.stderr)
     lines = printed.stdout.splitlines()
     check(len(lines) == 3, printed.stdout)
-    check(lines[2] == "| a job | healthy-dedicated + lengths | 1000 ms (8.0 GB) | zb-h1: 1.250 (8.0 GB) | "
-          "zb-h1 ready+wait: 1.562 (8.4 GB) | bfw ready+wait @zb-h1: 1.111 (8.0 GB) | "
+    check(lines[2] == "| a job | healthy-dedicated + lengths + x | 1000 ms (8.0 GB) | "
+          "zb-h1: 1.250 (8.0 GB) | zb-h1 ready+wait: 1.562 (8.4 GB) | bfw ready+wait @zb-h1: 1.111 (8.0 GB) | "
           "zb-h2 ready+wait: 2.500 (15.0 GB) |", lines[2])
     for text, word in (("{", "Expecting"), ("[]", "rrfp.sweep/1")):
         (folder / "bad.json").write_text(text)
