@@ -207,6 +207,31 @@ Result<void> read_batch(const Options& options, const ModelShape& model, Workloa
   return {};
 }
 
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+// FILE[:COLUMN]. What is a file as it stands has no column, however many colons are in its name.
+Result<void> read_lengths_file(const std::string& text, Lengths& lengths) {
+  std::string path = text;
+  const std::size_t colon = text.rfind(':');
+  if (colon != std::string::npos && !is_file(text)) {
+    path = text.substr(0, colon);
+    lengths.column = text.substr(colon + 1);
+  }
+  // Scenarios look beside themselves for files, so a path that stays right is put in.
+  std::error_code failed;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, failed);
+  if (path.empty() || failed || !is_file(path)) {
+    return Error{"--lengths: found " + in_quotes(path) +
+                 ", which is no file; expected longtail or a file of token lengths"};
+  }
+  lengths.kind = LengthKind::kFile;
+  lengths.file = absolute.lexically_normal().string();
+  return {};
+}
+
 Result<void> read_lengths(const Options& options, WorkloadJob& job) {
   const std::optional<std::string> lengths = options.text("lengths");
   constexpr std::array<std::string_view, 1> kCounts = {"burst"};
@@ -221,17 +246,7 @@ Result<void> read_lengths(const Options& options, WorkloadJob& job) {
     job.lengths.kind = LengthKind::kLongTail;
     return {};
   }
-  job.lengths.kind = LengthKind::kFile;
-  const std::size_t colon = lengths->rfind(':');
-  const std::string path = lengths->substr(0, colon);
-  if (colon != std::string::npos) job.lengths.column = lengths->substr(colon + 1);
-  // Scenarios look beside themselves for files, so a path that stays right is put in.
-  job.lengths.file = std::filesystem::absolute(path).lexically_normal().string();
-  if (std::error_code ignored; !std::filesystem::is_regular_file(job.lengths.file, ignored)) {
-    return Error{"--lengths: found " + in_quotes(path) +
-                 ", which is no file; expected longtail or a file of token lengths"};
-  }
-  return {};
+  return read_lengths_file(*lengths, job.lengths);
 }
 
 Result<void> read_layers(const Options& options, WorkloadJob& job) {

@@ -223,6 +223,27 @@ TEST(WorkloadCommand, LengthsOfAFileArePacked) {
   EXPECT_EQ(run_rrfp({"sweep", path, "--iterations", "1"}).status, 0);
 }
 
+// A colon may stand in a path; a path may be empty.
+TEST(WorkloadCommand, PathsOfLengthsMayHaveColonsButNotBeEmpty) {
+  const std::string folder = test_folder() + "/co:lon";
+  std::filesystem::create_directory(folder);
+  const std::string lengths = write_test_file(folder + "/lengths.csv", "tokens\n5\n700\n");
+  for (const auto& [given, column] :
+       {std::pair{lengths, false}, std::pair{lengths + ":tokens", true}}) {
+    const Ran made = run_rrfp(init("llama3-8b", {"--pp", "4", "--lengths", given}));
+    EXPECT_EQ(made.status, 0) << made.err;
+    EXPECT_TRUE(has(made.out, "co:lon/lengths.csv\"")) << made.out;
+    EXPECT_EQ(has(made.out, "\"column\": \"tokens\""), column) << made.out;
+  }
+  for (const std::string empty : {"", ":tokens", ":"}) {
+    const Ran ran = run_rrfp(init("llama3-8b", {"--pp", "4", "--lengths", empty}));
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "rrfp init: --lengths: found \"\", which is no file; expected longtail or a file of "
+              "token lengths\n");
+  }
+}
+
 // The scenarios of the project that say how they were made are made so.
 TEST(WorkloadCommand, ScenariosOfTheProjectAreMadeAgain) {
   const std::filesystem::path folder = std::string(RRFP_SOURCE_DIR) + "/experiments";
