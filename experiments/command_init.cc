@@ -122,20 +122,23 @@ Result<void> read_memory(const Options& options, JobNumbers& job) {
 struct Made {
   std::string scenario;
   std::string table;  ///< empty: none
-  std::vector<std::string> warnings;
 };
 
 Result<Made> from_numbers(const Options& options) {
   JobNumbers job;
   if (Result<void> read = read_times(options, job); !read.ok()) return read.error();
   if (Result<void> read = read_memory(options, job); !read.ok()) return read.error();
-  return Made{scenario_template(job), "", {}};
+  return Made{scenario_template(job), ""};
 }
 
 Result<Made> from_workload(const Options& options) {
   const Result<WorkloadJob> job = read_workload_job(options, kOptions);
   if (!job.ok()) return job.error();
-  return Made{workload_scenario(*job), workload_table(*job), memory_warnings(*job)};
+  // Without a limit every schedule seems possible, so that is for the user to say.
+  if (const std::string lack = lack_of_memory(*job); !lack.empty() && !job->ignores_memory) {
+    return Error{lack + "\n  --ignore-memory writes it without limits on memory"};
+  }
+  return Made{workload_scenario(*job), workload_table(*job)};
 }
 
 // What is to be said of the presets in a scenario, over all points of its grid.
@@ -163,9 +166,6 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
     return Error{*out + ": exists already; remove it or give another --out"};
   }
   terminal.err << preset_notes(made->scenario);
-  for (const std::string& warning : made->warnings) {
-    terminal.err << "warning: " << warning << "\n";
-  }
   if (!out) {
     terminal.out << made->scenario;
     return ExitStatus::kDone;

@@ -159,6 +159,7 @@ Result<void> read_shape(const Options& options, WorkloadJob& job) {
   request.state.gradient = *gradients == "fp32" ? 4 : 2;
   // Profiles are of fp32 training: weights, gradients, two moments.
   if (job.profiled) request.state = {4, 4, 8, false};
+  job.ignores_memory = options.flag("ignore-memory");
   request.state.distributed = options.flag("use-distributed-optimizer");
   return {};
 }

@@ -43,7 +43,8 @@ struct WorkloadJob {
   int microbatches = 1;
   int iterations = 1;
   double latency_us = 0;
-  double network_gbit = 0;  ///< of one GPU
+  double network_gbit = 0;      ///< of one GPU
+  bool ignores_memory = false;  ///< GPUs that it does not fit have no limit
   /// Worlds to compare in, each a list of presets; empty: one that is assumed.
   std::vector<std::vector<std::string>> worlds;
 };
@@ -60,6 +61,7 @@ inline constexpr std::array kWorkloadOptions = {
     OptionRow{"micro-batch-size", "B", "sequences of a microbatch (default 1)"},
     OptionRow{"seq-length", "S", "tokens of a sequence, its images included (default 4096)"},
     OptionRow{"attention", "WORD", "flash, or full: the score matrix is kept (default flash)"},
+    OptionRow{"ignore-memory", "", "write a job that does not fit, without limits on memory"},
     OptionRow{"layout", "WORD", "even, balanced, or as Megatron-LM: 'Et*3|(tt|)*2tL'"},
     OptionRow{"gradients", "WORD", "fp32 (18 bytes of state per parameter) or bf16 (16)"},
     OptionRow{"use-distributed-optimizer", "", "replicas share the optimizer's state"},

@@ -58,6 +58,7 @@ std::string spread_of(const WorkloadJob& job) {
                      std::to_string(request.pp) + ", tp " + std::to_string(job.machine.tp) +
                      ", dp " + std::to_string(request.dp);
   if (request.chunks > 1) text += ", " + std::to_string(request.chunks) + " stages per rank";
+  if (job.ignores_memory && !ranks_that_lack(job).empty()) text += ", memory ignored";
   return text;
 }
 
@@ -74,6 +75,9 @@ std::string workload_head(const WorkloadJob& job) {
             ".\nShape: " + job.source + ".\n";
   }
   text += "GPU: " + std::string(job.machine.gpu.source) + ".\n";
+  if (job.ignores_memory && !ranks_that_lack(job).empty()) {
+    text += "Memory ignored: " + lack_of_memory(job) + ".\n";
+  }
   text +=
       "All sizes are of one GPU; the budget is its memory less the state (weights, gradients, "
       "optimizer).\n\n";
@@ -115,19 +119,29 @@ std::string workload_table(const WorkloadJob& job) {
   return table.text();
 }
 
-std::vector<std::string> memory_warnings(const WorkloadJob& job) {
+std::string lack_of_memory(const WorkloadJob& job) {
+  constexpr std::size_t kMostLines = 16;
   const std::vector<double> least = activations_by_rank(job, together);
-  std::vector<std::string> lines;
-  for (const int rank : ranks_that_lack(job)) {
-    const auto at = static_cast<std::size_t>(rank);
-    const double state = job.machine.gpu.memory_bytes - job.workload.budget_bytes[at];
-    lines.push_back(
-        "rank " + std::to_string(rank) + " does not fit: " + fixed(state / kGigabyte, 1) +
-        " GB of weights, gradients and optimizer and " + fixed(least[at] / kGigabyte, 1) +
-        " GB of activations, of " + fixed(job.machine.gpu.memory_bytes / kGigabyte, 1) +
-        " GB; more --pp or --tp, --use-distributed-optimizer, or a shorter sequence");
+  const std::vector<int> ranks = ranks_that_lack(job);
+  if (ranks.empty()) return "";
+  const double memory = job.machine.gpu.memory_bytes;
+  std::string text = "the job does not fit GPUs of " + fixed(memory / kGigabyte, 1) + " GB";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostLines); ++i) {
+    const auto at = static_cast<std::size_t>(ranks[i]);
+    const double over = least[at] - job.workload.budget_bytes[at];
+    text += "\n  rank " + std::to_string(ranks[i]) + " is " + fixed(over / kGigabyte, 1) +
+            " GB over: " + fixed((memory - job.workload.budget_bytes[at]) / kGigabyte, 1) +
+            " GB of weights, gradients and optimizer, and " + fixed(least[at] / kGigabyte, 1) +
+            " GB of activations of one microbatch";
   }
-  return lines;
+  if (ranks.size() > kMostLines) {
+    text += "\n  and " + std::to_string(ranks.size() - kMostLines) + " ranks more";
+  }
+  text += "\n  to fit: ";
+  if (job.profiled) return text + "more --pp, --layout balanced, or more --gpu-gb";
+  text += "more --pp or --tp";
+  if (job.request.dp > 1 && !job.request.state.distributed) text += ", --use-distributed-optimizer";
+  return text + ", a shorter --seq-length, or more --gpu-gb";
 }
 
 }  // namespace rrfp

@@ -28,7 +28,8 @@ std::vector<double> largest_activations(const WorkloadJob& job);
 /// and one activation of each of their stages.
 std::vector<int> ranks_that_lack(const WorkloadJob& job);
 
-/// One line for each of them.
-std::vector<std::string> memory_warnings(const WorkloadJob& job);
+/// By how much each of them is over and what to do about it, a line each;
+/// empty where all fit.
+std::string lack_of_memory(const WorkloadJob& job);
 
 }  // namespace rrfp

@@ -89,18 +89,32 @@ TEST(WorkloadCommand, PoliciesKeepToTheMemoryThereIs) {
 }
 
 // Rank 0 has 20 layers of 855.7M parameters and the embedding of 1050.7M, at 18 bytes each.
-TEST(WorkloadCommand, WhatDoesNotFitIsWarnedOfAndHasNoBudget) {
+TEST(WorkloadCommand, WhatDoesNotFitIsRefusedUnlessMemoryIsIgnored) {
   const std::string path = test_folder() + "/big.json";
-  const Ran made = run_rrfp(init("llama3-70b", {"--pp", "4", "--out", path}));
-  EXPECT_EQ(made.status, 0) << made.err;
-  EXPECT_TRUE(has(made.err,
-                  "warning: rank 0 does not fit: 326.9 GB of weights, gradients and "
-                  "optimizer and"))
-      << made.err;
+  std::vector<std::string> job = init("llama3-70b", {"--pp", "4", "--out", path});
+  const Ran refused = run_rrfp(job);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(has(refused.err, "rrfp init: the job does not fit GPUs of 80.0 GB\n  rank 0 is "))
+      << refused.err;
+  EXPECT_TRUE(has(refused.err, " GB over: 326.9 GB of weights, gradients and optimizer, and"))
+      << refused.err;
+  EXPECT_TRUE(has(refused.err, "more --pp or --tp, a shorter --seq-length, or more --gpu-gb"))
+      << refused.err;
+  EXPECT_TRUE(has(refused.err, "--ignore-memory")) << refused.err;
+  job.emplace_back("--ignore-memory");
+  const Ran made = run_rrfp(job);
+  ASSERT_EQ(made.status, 0) << made.err;
   const std::string text = read_test_file(path);
+  EXPECT_TRUE(has(text, "dp 1, memory ignored\",\n")) << text;
+  EXPECT_TRUE(has(text, "// Memory ignored: the job does not fit")) << text;
   EXPECT_FALSE(has(text, "budget_mb"));
   EXPECT_TRUE(has(text, "zb-h2"));
   EXPECT_EQ(run_rrfp({"sweep", path, "--iterations", "1"}).status, 0);
+  // Where all fits, memory is not ignored.
+  const Ran fits = run_rrfp(init("llama3-8b", {"--pp", "4", "--ignore-memory"}));
+  EXPECT_TRUE(has(fits.out, "\"budget_mb\": ")) << fits.out;
+  EXPECT_FALSE(has(fits.out, "memory ignored")) << fits.out;
 }
 
 TEST(WorkloadCommand, WrongOptionsAreNamed) {
