@@ -11,6 +11,7 @@
 #include "experiments/workload_scenario.h"
 #include "traces/atomic_file.h"
 #include "traces/scenario_file.h"
+#include "traces/scenario_resolve.h"
 
 namespace rrfp {
 
@@ -141,16 +142,36 @@ Result<Made> from_workload(const Options& options) {
   return Made{workload_scenario(*job), workload_table(*job)};
 }
 
-// What is to be said of the presets in a scenario, over all points of its grid.
-std::string preset_notes(const std::string& text) {
-  const Result<JsonDocument> document = parse_json(text, "scenario", {.comments = true});
-  if (!document.ok()) return "";
-  const Result<std::vector<GridPoint>> points = expand_grid(*document);
-  if (!points.ok()) return "";
-  Scenario all;
+// Reads what was written as `rrfp sweep` does, all points of its grid: a scenario that the program
+// would refuse is never handed out.
+Result<std::vector<GridPoint>> read_back(const std::string& text) {
+  const Result<JsonDocument> document =
+      parse_json(text, "the scenario that this would make", {.comments = true});
+  if (!document.ok()) return document.error();
+  Result<std::vector<GridPoint>> points = expand_grid(*document);
+  if (!points.ok()) return points.error();
   for (const GridPoint& point : *points) {
-    const std::vector<VariabilityModel>& models = point.scenario.variability;
-    all.variability.insert(all.variability.end(), models.begin(), models.end());
+    const Result<ScenarioResolver> resolver = ScenarioResolver::create(point.scenario);
+    if (!resolver.ok()) return Error{document->file + ": " + resolver.error().message};
+    for (std::size_t policy = 0; policy < point.scenario.policies.size(); ++policy) {
+      Case world = resolver->draw_world(0, 0);
+      if (Result<void> fits = resolver->apply(static_cast<int>(policy), world); !fits.ok()) {
+        return Error{document->file + ": " + fits.error().message};
+      }
+    }
+  }
+  return points;
+}
+
+// What is to be said of the presets that the user asked for.
+std::string preset_notes(const std::vector<GridPoint>& points, bool healthy_is_assumed) {
+  Scenario all;
+  for (const GridPoint& point : points) {
+    for (const VariabilityModel& model : point.scenario.variability) {
+      const ModelOrigin* origin = origin_of(model);
+      if (healthy_is_assumed && origin != nullptr && origin->preset == kAssumedWorld) continue;
+      all.variability.push_back(model);
+    }
   }
   return preset_note(all);
 }
@@ -160,12 +181,14 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!workload.ok()) return workload.error();
   const Result<Made> made = *workload ? from_workload(options) : from_numbers(options);
   if (!made.ok()) return made.error();
+  const Result<std::vector<GridPoint>> points = read_back(made->scenario);
+  if (!points.ok()) return points.error();
   const std::optional<std::string> out = options.text("out");
   // What a person has edited since is not overwritten.
   if (std::error_code ignored; out && std::filesystem::exists(*out, ignored)) {
     return Error{*out + ": exists already; remove it or give another --out"};
   }
-  terminal.err << preset_notes(made->scenario);
+  terminal.err << preset_notes(*points, !options.flag("variability"));
   if (!out) {
     terminal.out << made->scenario;
     return ExitStatus::kDone;

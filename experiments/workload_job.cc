@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kDefaultLatencyUs = 10;
 constexpr double kMost = 1e9;
+/// What a scenario's mixture and draws of one microbatch hold.
+constexpr int kMostCountedImages = 999;
+constexpr int kMostDrawnSequences = 10'000;
 
 Result<int> count(const Options& options, std::string_view name, int otherwise, int most) {
   const Result<std::int64_t> value = options.integer_or(name, otherwise, 1, most);
@@ -238,7 +241,19 @@ Result<void> read_lengths(const Options& options, WorkloadJob& job) {
   constexpr std::array<std::string_view, 1> kCounts = {"burst"};
   const Result<std::string> counts = options.word_or("image-counts", "burst", kCounts);
   if (!counts.ok()) return counts.error();
-  if (options.flag("image-counts")) job.lengths.kind = LengthKind::kImages;
+  if (options.flag("image-counts")) {
+    if (job.batch.images == 0) return Error{"--image-counts needs --images of at least 1"};
+    if (job.batch.images > kMostCountedImages) {
+      return Error{"--images: found " + std::to_string(job.batch.images) +
+                   "; with --image-counts expected at most " + std::to_string(kMostCountedImages)};
+    }
+    job.lengths.kind = LengthKind::kImages;
+  }
+  if ((lengths || options.flag("image-counts")) && job.batch.sequences > kMostDrawnSequences) {
+    return Error{"--micro-batch-size: found " + std::to_string(job.batch.sequences) +
+                 "; where sequences differ expected at most " +
+                 std::to_string(kMostDrawnSequences)};
+  }
   if (!lengths) return {};
   if (job.batch.images > 0) {
     return Error{"--lengths goes with text alone; --image-counts lets images differ"};

@@ -190,7 +190,7 @@ std::string variability_text(const WorkloadJob& job) {
   if (job.worlds.empty()) {
     return "  // Assumed: a cluster without faults. `rrfp presets` lists what else varies.\n"
            "  \"variability\": " +
-           world_text(job, {"healthy-dedicated"}, "  ") + ",\n";
+           world_text(job, {std::string(kAssumedWorld)}, "  ") + ",\n";
   }
   if (job.worlds.size() == 1) {
     return "  \"variability\": " + world_text(job, job.worlds.front(), "  ") + ",\n";

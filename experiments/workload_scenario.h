@@ -5,10 +5,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "experiments/workload_job.h"
 
 namespace rrfp {
+
+/// The preset of a job whose user names no worlds.
+inline constexpr std::string_view kAssumedWorld = "healthy-dedicated";
 
 /// The text of a scenario file (rrfp.scenario/1). How it was made stands at
 /// its head. Policies that need more memory than there is stand as comments;

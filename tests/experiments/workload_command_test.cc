@@ -164,6 +164,53 @@ TEST(WorkloadCommand, WrongOptionsAreNamed) {
       "rrfp init: --tp goes with --model\n");
 }
 
+// Each made a scenario that the program then refused.
+TEST(WorkloadCommand, WhatWouldNotRunIsNotWritten) {
+  const std::string folder = test_folder();
+  const std::string empty = write_test_file(folder + "/empty.csv", "");
+  const std::string nan = write_test_file(folder + "/nan.csv", "5\nnan\n");
+  const std::vector<std::string> images = {"--pp", "4", "--tp", "4", "--image-counts", "burst"};
+  const auto with = [](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const std::vector<std::string> ignoring = {"--pp", "8", "--tp", "8", "--ignore-memory"};
+  for (const std::vector<std::string>& job :
+       {init("qwen2.5-vl-7b", with(images, {"--images", "0"})),
+        init("qwen2.5-vl-7b", with(images, {"--images", "2000", "--image-size", "28"})),
+        init("llama3-8b", with(ignoring, {"--micro-batch-size", "20000", "--lengths", "longtail"})),
+        init("llama3-8b", with(ignoring, {"--seq-length", "16777216", "--micro-batch-size",  //
+                                          "65536"})),
+        init("llama3-8b", {"--pp", "1", "--ignore-memory", "--variability", "mm-encoder-burst"}),
+        init("llama3-8b", {"--pp", "4", "--lengths", empty}),
+        init("llama3-8b", {"--pp", "4", "--lengths", nan})}) {
+    const std::string path = folder + "/job.json";
+    const Ran ran = run_rrfp(with(job, {"--out", path}));
+    EXPECT_EQ(ran.status, 2) << job[2] << " " << job.back() << ran.out;
+    EXPECT_NE(ran.err, "");
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+  const std::string profile =
+      write_test_file(folder + "/graph.txt",
+                      "node1 -- A -- forward_compute_time=1e15, backward_compute_time=1e15, "
+                      "activation_size=1, parameter_size=1\n");
+  const Ran ran =
+      run_rrfp({"init", "--layer-profile", profile, "--pp", "1", "--microbatches", "8"});
+  EXPECT_EQ(ran.status, 2) << ran.err << ran.out;
+}
+
+// What nobody asked for is a comment in the file, not a note.
+TEST(WorkloadCommand, OnlyPresetsAskedForAreNoted) {
+  EXPECT_EQ(run_rrfp(init("llama3-8b", {"--pp", "4"})).err, "");
+  EXPECT_TRUE(
+      has(run_rrfp(init("llama3-8b", {"--pp", "4", "--variability", "healthy-dedicated"})).err,
+          "note: presets: healthy-dedicated"));
+  const std::string images = run_rrfp(init("qwen2.5-vl-7b", {"--pp", "4", "--tp", "4", "--images",
+                                                             "2", "--image-counts", "burst"}))
+                                 .err;
+  EXPECT_TRUE(has(images, "note: presets: image-counts (modelled)")) << images;
+}
+
 TEST(WorkloadCommand, ModelsAreListed) {
   const Ran ran = run_rrfp({"models"});
   EXPECT_EQ(ran.status, 0);
@@ -241,12 +288,13 @@ TEST(WorkloadCommand, LengthsOfAFileArePacked) {
 TEST(WorkloadCommand, PathsOfLengthsMayHaveColonsButNotBeEmpty) {
   const std::string folder = test_folder() + "/co:lon";
   std::filesystem::create_directory(folder);
-  const std::string lengths = write_test_file(folder + "/lengths.csv", "tokens\n5\n700\n");
+  const std::string plain = write_test_file(folder + "/lengths.csv", "5\n700\n");
+  const std::string table = write_test_file(folder + "/table-lengths.csv", "tokens\n5\n700\n");
   for (const auto& [given, column] :
-       {std::pair{lengths, false}, std::pair{lengths + ":tokens", true}}) {
+       {std::pair{plain, false}, std::pair{table + ":tokens", true}}) {
     const Ran made = run_rrfp(init("llama3-8b", {"--pp", "4", "--lengths", given}));
     EXPECT_EQ(made.status, 0) << made.err;
-    EXPECT_TRUE(has(made.out, "co:lon/lengths.csv\"")) << made.out;
+    EXPECT_TRUE(has(made.out, "lengths.csv\"")) << made.out;
     EXPECT_EQ(has(made.out, "\"column\": \"tokens\""), column) << made.out;
   }
   for (const std::string empty : {"", ":tokens", ":"}) {
