@@ -5,6 +5,7 @@
 
 #include "experiments/command.h"
 #include "experiments/fit_report.h"
+#include "experiments/output_file.h"
 #include "experiments/parallel_for.h"
 #include "experiments/progress_bar.h"
 #include "experiments/trace_progress.h"
@@ -67,9 +68,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
     return Error{"--split-fraction: expected a share of B above 0 and below 1"};
   }
   const std::optional<std::string> out = options.text("out");
-  // What a person has edited since is not overwritten.
-  if (std::error_code ignored; out && std::filesystem::exists(*out, ignored)) {
-    return Error{*out + ": exists already; remove it or give another --out"};
+  if (out) {
+    if (Result<void> free = check_new_file(*out, "--out"); !free.ok()) return free.error();
   }
 
   OpenedTrace trace;

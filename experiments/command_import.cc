@@ -6,6 +6,7 @@
 
 #include "experiments/command.h"
 #include "experiments/input_file.h"
+#include "experiments/output_file.h"
 #include "experiments/profile_report.h"
 #include "experiments/torch_import.h"
 #include "experiments/trace_progress.h"
@@ -155,6 +156,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   }
   const std::string& in = options.operands()[0];
   const std::string& out = options.operands()[1];
+  if (Result<void> free = check_new_file(out, "OUT"); !free.ok()) return free.error();
   const Result<std::string> report = profiles ? import_profiles(in, out, options, terminal)
                                      : *from == "straggler-csv"
                                          ? import_stragglers(in, out, terminal)
@@ -192,7 +194,7 @@ const Command kImportCommand = {
     "torch-csv      a schedule of torch.distributed.pipelining, checked. OUT that ends in .json\n"
     "               -> a case at unit costs for `rrfp simulate`; else -> the same schedule as\n"
     "               plain compute cells, for `\"hint\": {\"csv\": ...}` of a scenario\n"
-    "A native trace is compressed where OUT ends in .gz or .zst.",
+    "A native trace is compressed where OUT ends in .gz or .zst. OUT must not exist.",
     "rrfp import --from kineto profiles/ job.trace.jsonl.zst",
     kOptions,
     2,

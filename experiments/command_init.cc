@@ -1,10 +1,10 @@
 // rrfp init: writes a commented scenario to start from.
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <ostream>
 
 #include "experiments/command.h"
+#include "experiments/output_file.h"
 #include "experiments/preset_report.h"
 #include "experiments/scenario_template.h"
 #include "experiments/workload_report.h"
@@ -184,9 +184,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<std::vector<GridPoint>> points = read_back(made->scenario);
   if (!points.ok()) return points.error();
   const std::optional<std::string> out = options.text("out");
-  // What a person has edited since is not overwritten.
-  if (std::error_code ignored; out && std::filesystem::exists(*out, ignored)) {
-    return Error{*out + ": exists already; remove it or give another --out"};
+  if (out) {
+    if (Result<void> free = check_new_file(*out, "--out"); !free.ok()) return free.error();
   }
   terminal.err << preset_notes(*points, !options.flag("variability"));
   if (!out) {

@@ -151,6 +151,28 @@ TEST(InfoAndImport, TorchSchedulesAreCheckedAndBecomeCasesOrPlainCells) {
   EXPECT_TRUE(has(blocked.err, "cyclic.csv: ")) << blocked.err;
 }
 
+// Neither a result that somebody keeps nor the input itself is overwritten, and
+// what cannot be written is said before the input is read.
+TEST(Import, WritesOnlyAFileThatDidNotExist) {
+  const std::string folder = test_folder();
+  const std::string csv = write_test_file(folder + "/job.csv", small_csv());
+  const std::string kept = write_test_file(folder + "/kept.jsonl", "mine\n");
+  for (const char* from : {"kineto", "nsys", "straggler-csv", "torch-csv", "megatron-log"}) {
+    for (const std::string& out : {csv, kept}) {
+      const Ran ran = run_rrfp({"import", "--from", from, csv, out});
+      EXPECT_EQ(ran.status, 2) << from;
+      EXPECT_EQ(ran.err,
+                "rrfp import: " + out + ": exists already; remove it or give another OUT\n");
+    }
+    const Ran ran = run_rrfp({"import", "--from", from, csv, folder + "/absent/job.jsonl"});
+    EXPECT_EQ(ran.status, 2) << from;
+    EXPECT_TRUE(has(ran.err, "cannot write: there is no folder " + folder + "/absent")) << ran.err;
+  }
+  EXPECT_EQ(read_test_file(csv), small_csv());
+  EXPECT_EQ(read_test_file(kept), "mine\n");
+  EXPECT_EQ(run_rrfp({"import", "--from", "straggler-csv", csv, "/dev/null"}).status, 0);
+}
+
 struct Wrong {
   std::vector<std::string> arguments;
   std::string message;

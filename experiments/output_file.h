@@ -1,0 +1,19 @@
+// Whether a file can be written where a command is to leave its result, said
+// before the long work and not after it.
+//
+// Thread safety: pure function but for the file system.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "scheduler_core/result.h"
+
+namespace rrfp {
+
+/// What is there already may be somebody's work, or the command's own input: it
+/// is not overwritten. Devices and pipes (/dev/stdout) are no such files. The
+/// error tells to give another `argument`, or why the folder takes no file.
+Result<void> check_new_file(const std::string& path, std::string_view argument);
+
+}  // namespace rrfp
