@@ -97,8 +97,8 @@ class Shapes {
   }
 
   void share_out(KindShape& shape) const {
-    const std::vector<std::size_t> own = columns_of(shape.kind);
-    for (const std::size_t column : own) {
+    std::size_t varying = 0;
+    for (const std::size_t column : columns_of(shape.kind)) {
       const auto square_of = [column](const CommonFactor& factor) {
         return factor.load[column] * factor.load[column];
       };
@@ -109,13 +109,18 @@ class Shapes {
       double whole = microbatch + of_kind + residual;
       for (const EffectEstimate& effect : components_.effects) whole += effect.variance;
       if (whole <= 0) continue;
-      const double part = 1 / (whole * static_cast<double>(own.size()));
+      ++varying;
       for (std::size_t i = 0; i < shape.effects.size(); ++i) {
-        shape.effects[i] += components_.effects[i].variance * part;
+        shape.effects[i] += components_.effects[i].variance / whole;
       }
-      shape.microbatch += microbatch * part;
-      shape.of_kind += of_kind * part;
-      shape.residual += residual * part;
+      shape.microbatch += microbatch / whole;
+      shape.of_kind += of_kind / whole;
+      shape.residual += residual / whole;
+    }
+    if (varying == 0) return;
+    for (double& effect : shape.effects) effect /= static_cast<double>(varying);
+    for (double* const part : {&shape.microbatch, &shape.of_kind, &shape.residual}) {
+      *part /= static_cast<double>(varying);
     }
   }
 

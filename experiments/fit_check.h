@@ -30,7 +30,7 @@ struct KindShape {
   double with_forward = 0;
   /// With the same kind on other stages, mean over pairs; 0 with one stage.
   double across_stages = 0;
-  // Shares of the variance, mean over stages.
+  // Shares of the variance, mean over the stages that vary: 1 in all, or 0 where none does.
   std::array<double, kVarianceSources> effects{};
   double microbatch = 0;
   double of_kind = 0;  ///< of microbatches, this kind alone

@@ -132,6 +132,22 @@ TEST(FitCommand, GivesPlantedVariabilityBack) {
               10e6, 1e3);
 }
 
+TEST(FitCommand, SharesOfTheVarianceAddUpWhereAStageIsConstant) {
+  json scenario = job(2, 8, 2, 10);
+  scenario["variability"] = {
+      {{"model", "factor"}, {"on", "compute"}, {"stages", {1}}, {"uniform", {0.5, 1.5}}}};
+  const json report = fitted({exported(test_folder(), scenario), "--iterations", "10"});
+  for (const char* kind : {"F", "B"}) {
+    for (const char* which : {"recorded", "drawn"}) {
+      double sum = 0;
+      for (const json& part : report["kinds"][kind][which]["variance_shares"]) {
+        sum += part.get<double>();
+      }
+      EXPECT_NEAR(sum, 1, 1e-9) << kind << which;
+    }
+  }
+}
+
 TEST(FitCommand, WritesAScenarioThatASweepTakes) {
   const std::string folder = test_folder();
   json scenario = job(4, 8, 1, 5);
