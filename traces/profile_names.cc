@@ -17,6 +17,8 @@ using What = ProfileAction::What;
 
 /// Longer names are looked at up to here: std::regex recurses.
 constexpr std::size_t kMostMatchedBytes = 512;
+/// Of a pattern, for the same reason.
+constexpr std::size_t kMostPatternBytes = 1000;
 constexpr std::size_t kMostCachedNames = 1 << 16;
 constexpr int kMostIndex = 1 << 20;
 
@@ -212,12 +214,17 @@ Result<ProfileNames> ProfileNames::create(const ProfilePatterns& patterns, BMean
       {"step", patterns.step, What::kStep, Kind::kForward}};
   for (const Row& row : rows) {
     if (row.text.empty()) continue;
+    if (row.text.size() > kMostPatternBytes) {
+      return Error{"--" + std::string(row.option) + ": the regular expression has " +
+                   std::to_string(row.text.size()) + " bytes; expected at most " +
+                   std::to_string(kMostPatternBytes)};
+    }
     try {
       state->patterns.push_back(
           {row.what, row.kind,
            std::regex(row.text, std::regex::ECMAScript | std::regex::optimize)});
     } catch (const std::regex_error& error) {
-      return Error{std::string(row.option) + ": \"" + row.text +
+      return Error{"--" + std::string(row.option) + ": \"" + row.text +
                    "\" is no regular expression: " + error.what()};
     }
   }

@@ -36,7 +36,8 @@ struct ProfilePatterns {
 
 class ProfileNames {
  public:
-  /// The error names the pattern that is no regular expression.
+  /// The error names the option of the pattern that is no regular expression,
+  /// or is too long for one.
   static Result<ProfileNames> create(const ProfilePatterns& patterns,
                                      BMeans b_means = BMeans::kFull);
 
