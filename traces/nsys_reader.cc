@@ -39,7 +39,7 @@ class NsysReader {
   NsysReader(std::string path, SqliteFile file, ProfileNames* names)
       : path_(std::move(path)), file_(std::move(file)), names_(*names) {}
 
-  Result<std::vector<RawProfile>> read() {
+  Result<NsysFile> read() {
     for (const auto part :
          {&NsysReader::read_epoch, &NsysReader::read_strings, &NsysReader::read_ranges,
           &NsysReader::read_launches, &NsysReader::read_kernels}) {
@@ -49,8 +49,8 @@ class NsysReader {
   }
 
  private:
-  /// Calls `row` for each; passes over a table that has not all of these
-  /// columns (tables without rows are not exported).
+  /// Calls `row` for each. Tables without rows are not exported; one that has
+  /// not all of these columns is passed over and noted.
   template <typename Row>
   Result<void> each(std::string_view table, std::initializer_list<std::string_view> columns,
                     const std::string& condition, Row row) {
@@ -58,7 +58,7 @@ class NsysReader {
     for (const std::string_view column : columns) {
       const Result<bool> has = file_.has(table, column);
       if (!has.ok()) return has.error();
-      if (!*has) return {};
+      if (!*has) return pass_over(table, column);
       text += std::string(column) + ", ";
     }
     Result<SqliteRows> rows =
@@ -70,6 +70,16 @@ class NsysReader {
       if (!*more) return {};
       row(*rows);
     }
+  }
+
+  Result<void> pass_over(std::string_view table, std::string_view column) {
+    const Result<bool> exists = file_.has(table);
+    if (!exists.ok()) return exists.error();
+    if (*exists) {
+      out_.notes.push_back(path_ + ": table " + std::string(table) + " has no column " +
+                           std::string(column) + ": nothing of the table is used");
+    }
+    return {};
   }
 
   Result<void> read_epoch() {
@@ -141,9 +151,18 @@ class NsysReader {
                 });
   }
 
+  /// Any of a kernel's names says whether it is one of NCCL.
   Result<void> read_kernels() {
-    return each("CUPTI_ACTIVITY_KIND_KERNEL",
-                {"start", "end", "globalPid", "correlationId", "shortName", "deviceId"}, "",
+    constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_KERNEL";
+    std::string_view name = "shortName";
+    for (const std::string_view column : {"shortName", "demangledName", "mangledName"}) {
+      const Result<bool> has = file_.has(kTable, column);
+      if (!has.ok()) return has.error();
+      if (!*has) continue;
+      name = column;
+      break;
+    }
+    return each(kTable, {"start", "end", "globalPid", "correlationId", name, "deviceId"}, "",
                 [&](const SqliteRows& row) { add_kernel(row); });
   }
 
@@ -181,22 +200,24 @@ class NsysReader {
     return process->threads.emplace(id, next).first->second;
   }
 
-  std::vector<RawProfile> take() {
+  NsysFile take() {
     std::error_code unknown;
     const std::uintmax_t size = std::filesystem::file_size(path_, unknown);
     std::vector<std::pair<std::int64_t, RawProfile>> sorted;
     for (auto& [id, process] : processes_) {
       RawProfile& profile = process.profile;
-      if (profile.kernels.empty() && profile.annotations.empty()) continue;
+      if (profile.kernels.empty() && profile.annotations.empty()) {
+        out_.dropped.add(profile.dropped);
+        continue;
+      }
       profile.longest_ns = process.extent.longest_ns();
       profile.bytes = unknown ? 0 : static_cast<std::int64_t>(size);
       sorted.emplace_back(process.lowest_device, std::move(profile));
     }
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<RawProfile> profiles;
-    for (auto& [device, profile] : sorted) profiles.push_back(std::move(profile));
-    return profiles;
+    for (auto& [device, profile] : sorted) out_.profiles.push_back(std::move(profile));
+    return std::move(out_);
   }
 
   std::string path_;
@@ -206,11 +227,12 @@ class NsysReader {
   std::set<std::int64_t> communication_;           ///< StringIds of NCCL kernels
   std::map<std::int64_t, ProfileAction> actions_;  ///< StringIds that say something
   std::map<std::int64_t, Process> processes_;      ///< by globalPid
+  NsysFile out_;
 };
 
 }  // namespace
 
-Result<std::vector<RawProfile>> read_nsys_file(const std::string& path, ProfileNames* names) {
+Result<NsysFile> read_nsys_file(const std::string& path, ProfileNames* names) {
   Result<SqliteFile> file = SqliteFile::open(path);
   if (!file.ok()) return file.error();
   return NsysReader(path, *std::move(file), names).read();

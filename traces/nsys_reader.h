@@ -5,7 +5,8 @@
 //  - Launches: CUPTI_ACTIVITY_KIND_RUNTIME. Kernels: CUPTI_ACTIVITY_KIND_KERNEL,
 //    to launches by process and correlationId.
 //  - Times count from utcEpochNs of TARGET_INFO_SESSION_START_TIME.
-// A table that is absent has no rows. Rows are streamed; what says nothing
+// A table that is absent has no rows. One that lacks a column is passed over,
+// which a note says. Rows are streamed; what says nothing
 // about the pipeline is not kept.
 //
 // Thread safety: pure function but for the file.
@@ -20,9 +21,15 @@
 
 namespace rrfp {
 
-/// One profile for each process that has kernels or annotations of the
-/// pipeline, by the lowest GPU that it uses and then by its number; their
-/// ranks are not set. The error names the file.
-Result<std::vector<RawProfile>> read_nsys_file(const std::string& path, ProfileNames* names);
+struct NsysFile {
+  /// One for each process that has kernels or annotations of the pipeline, by
+  /// the lowest GPU that it uses and then by its number; ranks are not set.
+  std::vector<RawProfile> profiles;
+  DroppedRecords dropped;          ///< of the other processes
+  std::vector<std::string> notes;  ///< what was passed over; each names the file
+};
+
+/// The error names the file.
+Result<NsysFile> read_nsys_file(const std::string& path, ProfileNames* names);
 
 }  // namespace rrfp

@@ -43,6 +43,19 @@ bool looks_like_json(const std::string& path) {
   return first != std::string_view::npos && (head[first] == '{' || head[first] == '[');
 }
 
+/// What was dropped or passed over is likely the reason.
+Error nothing_usable(const std::string& file, const NsysFile& nsys) {
+  Error error{file +
+              ": holds neither kernels (CUPTI_ACTIVITY_KIND_KERNEL) nor NVTX ranges of "
+              "a pipeline that can be used; record with --trace=cuda,nvtx"};
+  for (const DroppedRecords::Reason& reason : nsys.dropped.reasons) {
+    error.message += "; dropped " + std::to_string(reason.count) + ": " + reason.reason +
+                     " (first: " + reason.first + ")";
+  }
+  for (const std::string& note : nsys.notes) error.message += "; " + note;
+  return error;
+}
+
 /// Sets the ranks of the profiles of all files of Nsight Systems.
 Result<void> number_ranks(std::vector<std::vector<RawProfile>>* files, ProfileReport* report) {
   const std::size_t each = files->front().size();
@@ -108,15 +121,13 @@ Result<ProfileImport> import_nsys(const std::string& path, const ProfileImportOp
   ProfileReport report;
   std::vector<std::vector<RawProfile>> read;
   for (const std::string& file : *files) {
-    Result<std::vector<RawProfile>> profiles = read_nsys_file(file, &*names);
-    if (!profiles.ok()) return profiles.error();
-    if (profiles->empty()) {
-      return Error{file +
-                   ": holds neither kernels (CUPTI_ACTIVITY_KIND_KERNEL) nor NVTX ranges of "
-                   "a pipeline; record with --trace=cuda,nvtx"};
-    }
-    if (progress) progress(profiles->front().bytes);
-    read.push_back(*std::move(profiles));
+    Result<NsysFile> nsys = read_nsys_file(file, &*names);
+    if (!nsys.ok()) return nsys.error();
+    if (nsys->profiles.empty()) return nothing_usable(file, *nsys);
+    report.notes.insert(report.notes.end(), nsys->notes.begin(), nsys->notes.end());
+    report.dropped.add(nsys->dropped);
+    if (progress) progress(nsys->profiles.front().bytes);
+    read.push_back(std::move(nsys->profiles));
   }
   if (const Result<void> known = number_ranks(&read, &report); !known.ok()) return known.error();
   std::vector<RankRecording> recordings;

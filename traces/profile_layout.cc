@@ -81,6 +81,13 @@ class LayoutBuilder {
       named = named || action.stage != kUnknown;
     });
     if (!any) {
+      const auto cut = std::find_if(recordings_.begin(), recordings_.end(),
+                                    [](const RankRecording& each) { return !each.cut.empty(); });
+      if (cut != recordings_.end()) {
+        return Error{cut->file + ": was cut: it " + cut->cut +
+                     ", before any annotation of a task; copy or record it again, or name yours "
+                     "with --forward, --backward, --input-gradient and --weight-gradient"};
+      }
       return Error{recordings_[0].file + (recordings_.size() > 1 ? " and others" : "") +
                    ": no annotation of a task was found (PP:<action>, forward_step, ...); name "
                    "yours with --forward, --backward, --input-gradient and --weight-gradient"};

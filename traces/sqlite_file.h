@@ -44,9 +44,11 @@ class SqliteRows {
 
 class SqliteFile {
  public:
-  /// The error names the path, and says so where the file is no SQLite.
+  /// The error names the path, and says so where the file is no SQLite or ends
+  /// before its last page.
   static Result<SqliteFile> open(const std::string& path);
 
+  Result<bool> has(std::string_view table) const;
   /// False where the table or the column is absent.
   Result<bool> has(std::string_view table, std::string_view column) const;
   Result<SqliteRows> query(const std::string& text) const;

@@ -360,6 +360,15 @@ TEST_F(KinetoTest, CutFilesGiveWhatTheyHold) {
             std::string::npos);
 }
 
+TEST_F(KinetoTest, AFileThatWasCutBeforeItsFirstTaskIsSaidToBe) {
+  const std::string text = R"({"traceEvents":[{"ph":"X","na)";
+  write("rank0.json", text);
+  EXPECT_NE(error().find("rank0.json: was cut: it ends at byte " + std::to_string(text.size()) +
+                         " inside "),
+            std::string::npos)
+      << error();
+}
+
 TEST_F(KinetoTest, DeepAndLongValuesCostNoStackAndBoundedMemory) {
   constexpr std::size_t kDeep = 1'000'000;
   const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');

@@ -144,6 +144,72 @@ TEST_F(NsysTest, ErrorsNameTheFile) {
   EXPECT_NE(error().find("no annotation of a task was found"), std::string::npos) << error();
 }
 
+TEST_F(NsysTest, KernelsAreNamedByWhicheverColumnIsThere) {
+  const std::string statements = tables() + range(10, "20", "PP:0F0") + launched(1, 11, 100, 150) +
+                                 launched(2, 12, 100, 900, 2);
+  const auto renamed = [&](const std::string& column, const std::string& to) {
+    std::string text = statements;
+    text.replace(text.find(column), column.size(), to);
+    return text;
+  };
+  for (const char* name : {"shortName", "demangledName", "mangledName"}) {
+    make("report.sqlite", renamed("shortName", name));
+    const auto imported = import();
+    ASSERT_TRUE(imported.ok()) << imported.error().message;
+    // The kernel of NCCL is no part of the task.
+    EXPECT_EQ(task_texts(*imported), (Texts{"0F0 0-50"})) << name;
+    for (const std::string& note : imported->report.notes) {
+      EXPECT_EQ(note.find("has no column"), std::string::npos) << note;
+    }
+  }
+}
+
+TEST_F(NsysTest, ATableWithoutAColumnIsNoted) {
+  const std::string statements =
+      tables() + range(10, "20", "PP:0F0") + launched(1, 11, 100, 150) + launched(2, 12, 150, 180);
+  std::string text = statements;
+  const std::string column = "shortName INTEGER, deviceId";
+  text.replace(text.find(column), column.size(), "shortName INTEGER, gpu");
+  make("report.sqlite", text);
+  const auto imported = import();
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  EXPECT_EQ(task_texts(*imported), (Texts{"0F0 0-10"}));
+  ASSERT_FALSE(imported->report.notes.empty());
+  EXPECT_NE(imported->report.notes[0].find("report.sqlite: table CUPTI_ACTIVITY_KIND_KERNEL has no "
+                                           "column deviceId"),
+            std::string::npos)
+      << imported->report.notes[0];
+  // Where that leaves nothing, it is the reason.
+  make("report.sqlite", text + "DELETE FROM NVTX_EVENTS;");
+  EXPECT_NE(error().find("has no column deviceId"), std::string::npos) << error();
+}
+
+TEST_F(NsysTest, WhatAProcessWithoutAnythingElseDropsIsCounted) {
+  const std::string lost = range(60, "NULL", "PP:1F0", 1) + range(70, "NULL", "PP:1B0", 1);
+  make("report.sqlite", tables() + range(10, "20", "PP:0F0") + launched(1, 11, 100, 150) + lost);
+  const auto imported = import();
+  ASSERT_TRUE(imported.ok()) << imported.error().message;
+  EXPECT_EQ(dropped(*imported, "a range that never ended"), 2);
+  make("report.sqlite", tables() + lost);
+  EXPECT_NE(error().find("dropped 2: a range that never ended (first: "), std::string::npos)
+      << error();
+}
+
+TEST_F(NsysTest, AFileThatWasCutIsSaidToBe) {
+  const std::string path =
+      make("report.sqlite", tables() + range(10, "20", "PP:0F0") + launched(1, 11, 100, 150));
+  const std::uintmax_t whole = std::filesystem::file_size(path);
+  for (const std::uintmax_t bytes : {whole - 1, whole / 2, std::uintmax_t{101}}) {
+    std::filesystem::resize_file(path, bytes);
+    EXPECT_NE(error().find("report.sqlite: was cut: it ends at byte " + std::to_string(bytes) +
+                           " of " + std::to_string(whole) + ";"),
+              std::string::npos)
+        << error();
+  }
+  std::filesystem::resize_file(path, 60);
+  EXPECT_NE(error().find("was cut: it ends at byte 60 of "), std::string::npos) << error();
+}
+
 TEST_F(NsysTest, ARealReportOfTwoGpusIsRead) {
   const std::filesystem::path packed =
       std::filesystem::path(RRFP_SHARED_DIR) / "data" / "nsys" / "mfu_2gpu_after.sqlite.gz";
