@@ -111,6 +111,11 @@ Result<void> read_machine(const Options& options, WorkloadJob& job) {
   job.machine.efficiency = *efficiency;
   const Result<int> tp = count(options, "tp", 1, 64);
   if (!tp.ok()) return tp.error();
+  if (*tp > kGpusOfNode) {
+    return Error{"--tp: found " + std::to_string(*tp) + "; expected at most " +
+                 std::to_string(kGpusOfNode) +
+                 ", the GPUs of a node: a tensor-parallel group exchanges over NVLink"};
+  }
   job.machine.tp = *tp;
   constexpr std::array<std::string_view, 2> kAttention = {"flash", "full"};
   const Result<std::string> attention = options.word_or("attention", "flash", kAttention);

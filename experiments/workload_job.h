@@ -55,7 +55,7 @@ inline constexpr std::array kWorkloadOptions = {
     OptionRow{"layer-profile", "FILE", "or a layer graph as PipeDream's profiler writes it"},
     OptionRow{"gpu", "NAME", "a100, a100-40gb, h100 or h200 (default h100)"},
     OptionRow{"efficiency", "X", "of the GPU's bf16 peak while it computes (default 0.5)"},
-    OptionRow{"tp", "T", "tensor-parallel size, with sequence parallelism (default 1)"},
+    OptionRow{"tp", "T", "tensor-parallel size up to 8, with sequence parallelism (default 1)"},
     OptionRow{"dp", "D", "data-parallel replicas (default 1)"},
     OptionRow{"virtual-pipeline", "V", "stages per rank, interleaved (default 1)"},
     OptionRow{"micro-batch-size", "B", "sequences of a microbatch (default 1)"},

@@ -12,6 +12,9 @@
 
 namespace rrfp {
 
+/// Joined by NVLink, in the machines that these accelerators are sold in.
+inline constexpr int kGpusOfNode = 8;
+
 /// One accelerator. Links are counted in one direction.
 struct Gpu {
   std::string_view name;  ///< as the command line knows it
