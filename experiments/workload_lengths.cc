@@ -136,8 +136,11 @@ std::string lengths_text(const WorkloadJob& job, const std::string& indent) {
                "\"], \"stages\": [" + stages + "], " + factor + "}";
     }
   }
-  return indent + "{\"model\": \"lengths\", " + drawn_text(job) + ",\n" + indent +
-         "  \"costs\": [\n" + costs + "\n" + indent + "  ]}";
+  // A message is as large as the tokens that it is of. Those of images are but a part of them.
+  const bool messages = job.lengths.kind != LengthKind::kImages;
+  return indent + "{\"model\": \"lengths\", " + drawn_text(job) +
+         (messages ? ", \"messages\": true" : "") + ",\n" + indent + "  \"costs\": [\n" + costs +
+         "\n" + indent + "  ]}";
 }
 
 }  // namespace rrfp

@@ -75,6 +75,15 @@ std::string workload_head(const WorkloadJob& job) {
             ".\nShape: " + job.source + ".\n";
   }
   text += "GPU: " + std::string(job.machine.gpu.source) + ".\n";
+  if (job.lengths.kind == LengthKind::kImages) {
+    text +=
+        "Where images differ, times do; activations and messages are those of a microbatch with "
+        "all its images.\n";
+  } else if (job.lengths.kind != LengthKind::kNone) {
+    text +=
+        "Where lengths differ, times and messages do; activations are those of a microbatch at its "
+        "longest.\n";
+  }
   if (job.ignores_memory && !ranks_that_lack(job).empty()) {
     text += "Memory ignored: " + lack_of_memory(job) + ".\n";
   }

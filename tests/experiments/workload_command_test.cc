@@ -138,6 +138,9 @@ TEST(WorkloadCommand, WrongOptionsAreNamed) {
   EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--tp", "3"})),
             "rrfp init: --tp: found 3; expected a divisor of 8, the key and value heads of "
             "llama3-8b\n");
+  EXPECT_EQ(fault(init("gpt3-175b", {"--pp", "4", "--tp", "16"})),
+            "rrfp init: --tp: found 16; expected at most 8, the GPUs of a node: a tensor-parallel "
+            "group exchanges over NVLink\n");
   EXPECT_EQ(fault(init("llama3-8b", {"--pp", "4", "--efficiency", "1.5"})),
             "rrfp init: --efficiency: found 1.5; expected a share of the peak from 0.001 to 1\n");
   EXPECT_EQ(fault(init("llama3-8b", {"--pp", "2", "--layout", "Et*15|t*16"})),
@@ -268,6 +271,25 @@ TEST(WorkloadCommand, TimesFollowTheLengthsDrawn) {
   }
 }
 
+// A sequence of no tokens sends nothing; of images, tokens of text are left. Activations are always
+// the longest's, and the file says so.
+TEST(WorkloadCommand, MessagesFollowTheLengthsDrawn) {
+  const Ran text = run_rrfp(init("llama3-8b", {"--pp", "4", "--lengths", "longtail"}));
+  EXPECT_TRUE(has(text.out, "\"messages\": true,\n")) << text.out;
+  EXPECT_TRUE(has(text.out,
+                  "times and messages do; activations are those of a microbatch at its "
+                  "longest"))
+      << text.out;
+  const Ran images = run_rrfp(init(
+      "qwen2.5-vl-7b", {"--pp", "4", "--tp", "4", "--images", "2", "--image-counts", "burst"}));
+  EXPECT_FALSE(has(images.out, "\"messages\"")) << images.out;
+  EXPECT_TRUE(has(images.out,
+                  "activations and messages are those of a microbatch with all its "
+                  "images"))
+      << images.out;
+  EXPECT_FALSE(has(run_rrfp(init("llama3-8b", {"--pp", "4"})).out, "differ"));
+}
+
 // Packed to the same number of tokens: what differs is attention, so no task takes longer than
 // over one sequence of them all.
 TEST(WorkloadCommand, LengthsOfAFileArePacked) {
@@ -279,7 +301,8 @@ TEST(WorkloadCommand, LengthsOfAFileArePacked) {
   const Ran made =
       run_rrfp(init("llama3-8b", {"--pp", "4", "--lengths", lengths + ":tokens", "--out", path}));
   ASSERT_EQ(made.status, 0) << made.err;
-  EXPECT_TRUE(has(read_test_file(path), "\"column\": \"tokens\", \"unit\": 4096, \"pack\": true"))
+  EXPECT_TRUE(has(read_test_file(path),
+                  "\"column\": \"tokens\", \"unit\": 4096, \"pack\": true, \"messages\": true"))
       << read_test_file(path);
   EXPECT_EQ(run_rrfp({"sweep", path, "--iterations", "1"}).status, 0);
 }
