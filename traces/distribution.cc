@@ -56,10 +56,12 @@ double normal_probability(double z) {
   return high;
 }
 
-// x^a (1 - x)^b times the continued fraction of the incomplete beta function
-// (DLMF 8.17.22), by Lentz's method; times 1 / (a B(a, b)) it is I_x(a, b).
+// x^a (1 - x)^b e^log_scale times the continued fraction of the incomplete beta
+// function (DLMF 8.17.22), by Lentz's method; with the scale 1 / B(a, b), over a,
+// it is I_x(a, b). The scale is within the exponent because the powers alone leave
+// the range of double where a and b are in the hundreds.
 // REQUIRES: 0 < x < 1, and x at most (a + 1) / (a + b + 2) for fast convergence.
-double beta_series(double a, double b, double x) {
+double beta_series(double a, double b, double x, double log_scale) {
   constexpr double kTiny = 1e-300;
   double c = 1;
   double d = 1 - (a + b) * x / (a + 1);
@@ -81,7 +83,8 @@ double beta_series(double a, double b, double x) {
     }
     if (std::fabs(change - 1) < 1e-15) break;
   }
-  return deterministic_exp(a * deterministic_log(x) + b * deterministic_log(1 - x)) * fraction;
+  return deterministic_exp(a * deterministic_log(x) + b * deterministic_log(1 - x) + log_scale) *
+         fraction;
 }
 
 // The beta distribution's quantile for probabilities t up to 1/2, asked for in
@@ -89,8 +92,12 @@ double beta_series(double a, double b, double x) {
 class BetaQuantile {
  public:
   BetaQuantile(double a, double b) : a_(a), b_(b), turn_((a + 1) / (a + b + 2)) {
-    // Both halves of I_x(a, b) + I_1-x(b, a) = 1 in terms of 1 / B(a, b).
-    constant_ = 1 / (beta_series(a_, b_, turn_) / a_ + beta_series(b_, a_, 1 - turn_) / b_);
+    // Both halves of I_x(a, b) + I_1-x(b, a) = 1 in terms of 1 / B(a, b), over the
+    // powers at the turn.
+    const double scale = -(a_ * deterministic_log(turn_) + b_ * deterministic_log(1 - turn_));
+    const double whole =
+        beta_series(a_, b_, turn_, scale) / a_ + beta_series(b_, a_, 1 - turn_, scale) / b_;
+    log_constant_ = scale - deterministic_log(whole);
   }
 
   double operator()(double t) {
@@ -113,25 +120,25 @@ class BetaQuantile {
  private:
   // Near 0 the distribution is x^a / (a B).
   double power_law(double t) const {
-    return std::min(0.5, deterministic_exp(deterministic_log(t * a_ / constant_) / a_));
+    return std::min(0.5, deterministic_exp((deterministic_log(t * a_) - log_constant_) / a_));
   }
   double probability(double x) const {
     if (x <= 0) return 0;
     if (x >= 1) return 1;
-    if (x <= turn_) return constant_ * beta_series(a_, b_, x) / a_;
-    return 1 - constant_ * beta_series(b_, a_, 1 - x) / b_;
+    if (x <= turn_) return beta_series(a_, b_, x, log_constant_) / a_;
+    return 1 - beta_series(b_, a_, 1 - x, log_constant_) / b_;
   }
   double density(double x) const {
-    return constant_ *
-           deterministic_exp((a_ - 1) * deterministic_log(x) + (b_ - 1) * deterministic_log(1 - x));
+    return deterministic_exp((a_ - 1) * deterministic_log(x) + (b_ - 1) * deterministic_log(1 - x) +
+                             log_constant_);
   }
 
   double a_;
   double b_;
   double turn_;
-  double constant_ = 1;
-  double t_ = 0;  // the last that was asked for,
-  double x_ = 0;  // and its answer
+  double log_constant_ = 0;  // of 1 / B(a, b)
+  double t_ = 0;             // the last that was asked for,
+  double x_ = 0;             // and its answer
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ struct Uniform {
   friend bool operator==(const Uniform&, const Uniform&) = default;
 };
 
-/// The logarithm is uniform. REQUIRES: low > 0.
+/// The logarithm is uniform. REQUIRES: low > 0, and high / low is finite.
 struct LogUniform {
   double low = 1;
   double high = 1;

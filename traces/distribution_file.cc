@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kMostQuantiles = 100'000;
 constexpr std::size_t kMostParts = 1'000;
 constexpr double kMostSigma = 10;
+constexpr double kMostRatio = 1e18;  // of the ends of a log_uniform: from 1 ns to the longest time
 constexpr double kLeastShape = 0.1;  // of a beta distribution: its quantiles are still doubles
 constexpr double kMostShape = 1e4;
 
@@ -51,6 +52,9 @@ struct DistributionReader {
   Distribution log_uniform(const JsonCursor& in) const {
     const auto [low, high] = ends(in);
     if (in.ok() && low <= 0) in.expected("a range that begins above 0");
+    if (in.ok() && high > low * kMostRatio) {
+      in.expected("a range that ends at most 1e18 times where it begins");
+    }
     return LogUniform{low, high};
   }
 
@@ -85,8 +89,7 @@ struct DistributionReader {
     in.only_keys({"a", "b", "scale"});
     Beta out;
     for (const auto& [key, shape] : {std::pair{"a", &out.a}, std::pair{"b", &out.b}}) {
-      *shape = read_fraction(in.at(key), kMostShape);
-      if (in.ok() && *shape < kLeastShape) in.at(key).expected("a number from 0.1 to 10000");
+      *shape = read_fraction(in.at(key), kMostShape, kLeastShape);
     }
     const auto scaled_by = in.find("scale");
     out.scale = scaled_by ? number(*scaled_by) : scale;

@@ -69,6 +69,13 @@ std::optional<Parsed> parse(std::string_view text) {
   return parsed;
 }
 
+// Whole numbers as such; others shortest. REQUIRES: below 2^63.
+std::string text_of(double number) {
+  const auto whole = static_cast<std::int64_t>(number);
+  if (static_cast<double>(whole) == number) return std::to_string(whole);
+  return json_fraction(number).decimal()->text;
+}
+
 JsonValue integers_or_one(std::span<const std::int64_t> values, StageTable::Shape shape) {
   return shape == StageTable::Shape::kUniform ? JsonValue(values[0]) : json_integers(values);
 }
@@ -220,7 +227,7 @@ std::int64_t quantity_or(const JsonCursor& in, std::string_view name, std::span<
   return found ? found->value() : otherwise;
 }
 
-double read_fraction(const JsonCursor& in, double most) {
+double read_fraction(const JsonCursor& in, double most, double least) {
   if (!in.ok()) return 0;
   double number = -1;
   if (const std::int64_t* integer = in.value().integer()) {
@@ -232,8 +239,8 @@ double read_fraction(const JsonCursor& in, double most) {
       number = 0;
     }
   }
-  if (number >= 0 && number <= most) return number;
-  in.expected("a number from 0 to " + std::to_string(static_cast<std::int64_t>(most)));
+  if (number >= least && number <= most) return number;
+  in.expected("a number from " + text_of(least) + " to " + text_of(most));
   return 0;
 }
 

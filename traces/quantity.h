@@ -88,8 +88,8 @@ Quantity need_quantity(const JsonCursor& in, std::string_view name, std::span<co
 std::int64_t quantity_or(const JsonCursor& in, std::string_view name, std::span<const Unit> units,
                          std::int64_t otherwise);
 
-/// A number from 0 to `most`, such as a probability.
-double read_fraction(const JsonCursor& in, double most);
+/// A number from `least`, which is not negative, to `most`, such as a probability.
+double read_fraction(const JsonCursor& in, double most, double least = 0);
 
 /// The shortest text that reads back as the same double.
 JsonValue json_fraction(double value);
