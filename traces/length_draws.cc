@@ -1,6 +1,7 @@
 #include "traces/length_draws.h"
 
 #include <algorithm>
+#include <string>
 
 #include "traces/draw_model.h"
 #include "traces/saturating.h"
@@ -11,9 +12,17 @@ namespace {
 
 // A packed microbatch of more sequences than this is filled up by its last.
 constexpr std::uint64_t kMostPacked = 100'000;
+constexpr int kMostPackedMean = 10'000;
 constexpr int kMeanDraws = 4096;
 
 }  // namespace
+
+Result<void> check_packed(const MicrobatchLengths& model) {
+  if (model.samples > 0) return {};
+  if (Sampler(model.length).mean() * kMostPackedMean >= model.unit) return {};
+  return Error{"a microbatch would be packed with more than " + std::to_string(kMostPackedMean) +
+               " sequences of mean length; give longer ones or fewer tokens to fill"};
+}
 
 CompiledLengths::CompiledLengths(const MicrobatchLengths& model, std::size_t position,
                                  std::uint64_t seed, const Program& program)

@@ -12,9 +12,13 @@
 
 #include "scheduler_core/program.h"
 #include "scheduler_core/random.h"
+#include "scheduler_core/result.h"
 #include "traces/world_model.h"
 
 namespace rrfp {
+
+/// Refuses lengths so short that packing a microbatch would take seconds.
+Result<void> check_packed(const MicrobatchLengths& model);
 
 class CompiledLengths final : public WorldModel {
  public:

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scheduler_core/check.h"
@@ -14,6 +15,8 @@ namespace rrfp {
 
 namespace {
 
+// Spreadsheets begin a CSV in UTF-8 with it.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::size_t kMostLengths = 50'000'000;
 
 std::vector<std::string_view> fields_of(std::string_view line) {
@@ -71,10 +74,14 @@ Result<Quantiles> read_lengths(const std::string& path, const std::string& colum
   std::optional<std::size_t> place;
   if (column.empty()) place = 0;
   std::string_view line;
+  bool first = true;
   while (true) {
     const Result<bool> more = source->next(&line);
     if (!more.ok()) return more.error();
     if (!*more) break;
+    if (std::exchange(first, false) && line.starts_with(kByteOrderMark)) {
+      line.remove_prefix(kByteOrderMark.size());
+    }
     if (line.empty()) continue;
     if (!place) {
       const Result<std::size_t> found = column_of(*source, line, column);
@@ -98,6 +105,9 @@ Result<Quantiles> read_lengths(const std::string& path, const std::string& colum
     }
   }
   if (values.size() < 2) return Error{path + ": fewer than two lengths"};
+  if (*std::max_element(values.begin(), values.end()) <= 0) {
+    return Error{path + ": all lengths are 0; at least one must be above"};
+  }
   return quantiles_of(std::move(values));
 }
 

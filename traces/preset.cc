@@ -25,21 +25,12 @@ constexpr std::array kPresets = {
     &kGcStaggeredPreset,     &kGcPlannedPreset,          &kDataloaderStallPreset,
 };
 
-double read_number(const JsonCursor& in, const PresetParameter& parameter) {
-  const double number = read_fraction(in, parameter.most);
-  if (in.ok() && number < parameter.least) {
-    in.expected("a number from " + json_fraction(parameter.least).decimal()->text + " to " +
-                json_fraction(parameter.most).decimal()->text);
-  }
-  return number;
-}
-
 PresetValue read_value(const JsonCursor& in, const PresetParameter& parameter,
                        const Scenario& scenario) {
   PresetValue value;
   switch (parameter.type) {
     case PresetValueType::kNumber:
-      value.number = read_number(in, parameter);
+      value.number = read_fraction(in, parameter.most, parameter.least);
       break;
     case PresetValueType::kInteger:
       value.number =

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cmath>
 
+#include "traces/length_draws.h"
 #include "traces/lengths_file.h"
 #include "traces/preset_models.h"
+#include "traces/quantity.h"
 
 namespace rrfp {
 
@@ -68,7 +71,7 @@ PresetModels seqlen_longtail(const PresetCall& call) {
 }
 
 constexpr PresetParameter kEmpiricalParameters[] = {
-    {"file", PresetValueType::kText, "prompts of the Azure trace, 41 quantiles", 0, 0, 0,
+    {"file", PresetValueType::kText, "prompts of the Azure trace", 0, 0, 0,
      "lengths, a CSV beside the scenario"},
     {"column", PresetValueType::kText, "none: one number a line", 0, 0, 0, "of the file"},
     number_parameter("tokens", "8192", 8192, 1, 1e12,
@@ -79,11 +82,39 @@ constexpr PresetParameter kEmpiricalParameters[] = {
                      "assumption: take yours)")};
 
 // Of 19,366 conversations of the Azure LLM inference trace of 2023 ("Splitwise",
-// ISCA'24; public dataset, CC-BY): ContextTokens at 0, 2.5, ..., 100 %.
-constexpr double kAzureConversations[] = {
-    2,    120,  181,  200,  207,  235,  372,  379,  387,  393,  396,  400,  403,  407,
-    414,  428,  703,  922,  984,  1005, 1020, 1033, 1045, 1058, 1071, 1083, 1097, 1112,
-    1130, 1153, 1189, 1276, 1315, 1434, 1876, 2309, 2734, 4075, 4083, 4092, 14050};
+// ISCA'24; public dataset, CC-BY): ContextTokens at 0, 1, ..., 99 %, at 99, 99.1,
+// ..., 99.9 % and at 99.9, 99.91, ..., 100 %. Steps are finer the longer the
+// sequences are: the longest is three times as long as the 99th percentile, and
+// attention goes with the square.
+constexpr double kAzureBody[] = {
+    2,    29,   91,   161,  181,  181,  191,  197,  201,  203,  207,  212,  222,  242,  317,
+    372,  375,  378,  381,  384,  387,  390,  392,  394,  395,  396,  398,  399,  400,  402,
+    403,  405,  406,  408,  411,  414,  419,  424,  433,  456,  703,  863,  903,  946,  972,
+    984,  994,  1002, 1009, 1014, 1020, 1025, 1031, 1036, 1041, 1045, 1050, 1055, 1060, 1065,
+    1071, 1076, 1081, 1086, 1092, 1097, 1102, 1109, 1116, 1122, 1130, 1139, 1147, 1159, 1171,
+    1189, 1214, 1249, 1311, 1314, 1315, 1321, 1368, 1508, 1689, 1876, 2032, 2221, 2401, 2584,
+    2734, 3291, 4073, 4076, 4079, 4083, 4086, 4090, 4098, 4142};
+constexpr double kAzureTail[] = {4142, 4150, 4159, 4240, 4614, 4831, 5021, 5277, 5652, 6179};
+constexpr double kAzureEnd[] = {6179, 6311, 6352, 6393, 6465, 6570, 6949, 7096, 7112, 7668, 14050};
+
+Distribution azure_conversations() {
+  return Mixture()
+      .add(0.99, Quantiles{{std::begin(kAzureBody), std::end(kAzureBody)}})
+      .add(0.009, Quantiles{{std::begin(kAzureTail), std::end(kAzureTail)}})
+      .add(0.001, Quantiles{{std::begin(kAzureEnd), std::end(kAzureEnd)}});
+}
+
+// What part of the input gradient is attention where W has none and I all of the
+// backward's. I cannot have more than it is; 1 % is left to rounding of its time.
+Result<double> attention_in_input(const Scenario& scenario, double attention) {
+  const double share = input_gradient_share(scenario);
+  if (attention <= 1.01 * share) return std::min(1.0, attention / share);
+  const double percent = std::floor(100 * share);
+  return Error{"\"attention_share\" is " + json_fraction(attention).decimal()->text +
+               ", but the input gradient, which has all attention of a split backward, is only " +
+               std::to_string(static_cast<int>(percent)) + " % of it; give \"attention_share\": " +
+               json_fraction(percent / 100).decimal()->text + " or less"};
+}
 
 PresetModels seqlen_empirical(const PresetCall& call) {
   MicrobatchLengths model;
@@ -92,15 +123,16 @@ PresetModels seqlen_empirical(const PresetCall& call) {
     if (!lengths.ok()) return lengths.error();
     model.length = *lengths;
   } else {
-    model.length = Quantiles{{std::begin(kAzureConversations), std::end(kAzureConversations)}};
+    model.length = azure_conversations();
   }
   model.unit = call.number("tokens");
   model.samples = 0;
+  if (const Result<void> packed = check_packed(model); !packed.ok()) return packed.error();
   const double attention = call.number("attention_share");
-  // W has no attention; I has all of the backward's.
-  const double in_input = std::min(1.0, attention / input_gradient_share(call.scenario()));
+  const Result<double> in_input = attention_in_input(call.scenario(), attention);
+  if (!in_input.ok()) return in_input.error();
   model.costs = {cost_of(Kind::kForward, 0, 1 - attention, attention),
-                 cost_of(Kind::kInputGradient, 0, 1 - in_input, in_input),
+                 cost_of(Kind::kInputGradient, 0, 1 - *in_input, *in_input),
                  cost_of(Kind::kWeightGradient, 0, 1, 0),
                  cost_of(Kind::kBackward, 0, 1 - attention, attention)};
   return std::vector<VariabilityModel>{model};

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "traces/distribution_file.h"
+#include "traces/length_draws.h"
 #include "traces/lengths_file.h"
 #include "traces/preset.h"
 #include "traces/quantity.h"
@@ -101,6 +102,11 @@ class Reader {
     const bool pack = in.boolean_or("pack", false);
     if (pack && in.find("samples")) in.fail("found \"pack\" and \"samples\"; give one of them");
     out.samples = pack ? 0 : static_cast<int>(in.integer_or("samples", 1, {1, kMostSamples}));
+    if (in.ok()) {
+      if (const Result<void> packed = check_packed(out); !packed.ok()) {
+        in.fail(packed.error().message);
+      }
+    }
     for (const JsonCursor& item : in.at("costs").items()) {
       item.only_keys({"tasks", "stages", "constant", "linear", "quadratic"});
       LengthCost cost;

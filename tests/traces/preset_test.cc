@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <map>
 
+#include "traces/line_source.h"
 #include "traces/scenario_file.h"
 #include "traces/scenario_resolve.h"
 #include "traces/time_axis.h"
@@ -312,6 +315,38 @@ TEST(Preset, SeqlenEmpirical) {
   EXPECT_GT(forwards.sd(), 0.03);
 }
 
+// Lengths as the preset draws them against the public data set, out to the tail: attention goes
+// with the square.
+TEST(Preset, SeqlenEmpiricalHasTheMomentsOfItsData) {
+  const std::string file = RRFP_SHARED_DIR "/data/lengths/AzureLLMInferenceTrace_conv.csv.gz";
+  Result<LineSource> source = LineSource::open(file);
+  if (!source.ok()) GTEST_SKIP() << source.error().message;
+  Sample data;
+  std::string_view line;
+  while (*source->next(&line)) {
+    const std::string text(line.substr(std::min(line.find(','), line.size() - 1) + 1));
+    if (std::isdigit(static_cast<unsigned char>(text[0])) != 0) {
+      data.values.push_back(std::atof(text.c_str()));
+    }
+  }
+  ASSERT_EQ(data.values.size(), 19366U);
+
+  const Result<Scenario> scenario = read(R"(["seqlen-empirical"])");
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  const Sampler length(std::get<MicrobatchLengths>(scenario->variability[0]).length);
+  Sample drawn;
+  constexpr int kCount = 200'000;
+  for (int i = 0; i < kCount; ++i) {
+    drawn.values.push_back(length.at(static_cast<std::uint64_t>((i + 0.5) / kCount * 0x1p64)));
+  }
+  const auto square = [](const Sample& of) { return of.mean() * of.mean() + of.sd() * of.sd(); };
+  EXPECT_NEAR(drawn.mean(), data.mean(), 0.002 * data.mean());
+  EXPECT_NEAR(square(drawn), square(data), 0.005 * square(data));
+  for (const double p : {0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.995, 0.999}) {
+    EXPECT_NEAR(drawn.quantile(p), data.quantile(p), 0.02 * data.quantile(p)) << "at " << p;
+  }
+}
+
 // The heaviest of 64 microbatches over the lightest, where the encoder is as heavy per image as the
 // language model.
 TEST(Preset, MmEncoderBurst) {
@@ -509,6 +544,10 @@ TEST(Preset, TellsWhatIsWrong) {
        "/variability/0/rank: found 4; expected an integer from 0 to 3"},
       {R"([{"preset": "slow-worker", "replica": 2}])", "expected an integer from 0 to 1"},
       {R"([{"preset": "slow-worker", "forward_factor": 0.5}])", "expected a number from 1"},
+      {R"([{"preset": "lemon-gpu", "factor": "2"}])", "expected a number from 1 to 1000"},
+      {R"([{"preset": "lemon-gpu", "factor": 0.5}])", "expected a number from 1 to 1000"},
+      {R"([{"preset": "mm-encoder-burst", "one_more": 1}])", "expected a number from 0 to 0.99"},
+      {R"([{"preset": "seqlen-empirical", "tokens": 1e12}])", "more than 10000 sequences"},
       {R"([{"preset": "healthy-dedicated", "slow_probability": 2}])",
        "expected a number from 0 to 1"},
       {R"([{"preset": "link-degraded-static", "link": [0, 3]}])",
@@ -524,6 +563,14 @@ TEST(Preset, TellsWhatIsWrong) {
     EXPECT_NE(scenario.error().message.find(expected), std::string::npos)
         << scenario.error().message;
   }
+  // I is 0.6 of the backward and has all its attention.
+  const std::string heavy = R"([{"preset": "seqlen-empirical", "attention_share": 0.8}])";
+  EXPECT_TRUE(read(heavy).ok());
+  const Result<Scenario> split = read(heavy, {.split = true});
+  ASSERT_FALSE(split.ok());
+  EXPECT_NE(split.error().message.find("is only 60 % of it; give \"attention_share\": 0.6 or less"),
+            std::string::npos)
+      << split.error().message;
   const Result<Scenario> alone = read(R"(["link-degraded-static"])", {.ranks = 1});
   ASSERT_FALSE(alone.ok());
   EXPECT_NE(alone.error().message.find("there is no link"), std::string::npos);
