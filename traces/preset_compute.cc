@@ -52,7 +52,7 @@ constexpr PresetParameter kHealthyNoisyParameters[] = {
     number_parameter("first_probability", ".0012", 0.0012, 0, 1,
                      "that a rank's first operation of an iteration is slow"),
     number_parameter("step_probability", ".02", 0.02, 0, 1,
-                     "that all durations of an iteration are 1.1 to 1.4 times as long")};
+                     "that all F, B, I and W of an iteration take 1.1 to 1.4 times as long")};
 
 PresetModels healthy_noisy(const PresetCall& call) {
   DrawModel first = compute_factor(DrawScope::kGpu, FixedValue{call.number("first_factor")});
@@ -155,8 +155,9 @@ const Preset kHealthyDedicatedPreset = {
 
 const Preset kHealthyNoisyPreset = {
     "healthy-noisy",
-    "a shared or small cluster: operations of CV .05, slow first operations, slow steps",
-    "each operation, F, I and W independent; device (first operation); iteration (slow steps)",
+    "a shared or small cluster: operations of CV .05, slow first operations, slow computing steps",
+    "each operation, F, I and W independent; device (first operation); iteration, all computation "
+    "at once (slow steps). Messages, gradient synchronisation and optimizer keep their times",
     "runs on A10 and step times of Megatron's continuous integration, measured",
     false,
     kHealthyNoisyParameters,
@@ -199,8 +200,9 @@ const Preset kSlowHostPreset = {
 
 const Preset kDiurnalThermalPreset = {
     "diurnal-thermal",
-    "all durations swing by 1 % over the day, and one hot device takes up to 1.06",
-    "everything (wave, by the clock; see iteration_spacing); one GPU, for the job; F, I, W alike",
+    "all computation swings by 1 % over the day, and one hot device takes up to 1.06",
+    "F, I and W of all stages (wave, by the clock; see iteration_spacing); one GPU, for the job. "
+    "Messages, gradient synchronisation and optimizer keep their times",
     "Llama 3 (arXiv 2407.21783), Lit Silicon; stated there",
     false,
     kDiurnalThermalParameters,
