@@ -44,11 +44,11 @@ EpisodeTimeline::EpisodeTimeline(const Episodes& episodes, int elements, std::ui
     const double cycles = (episodes.least_cycles + episodes.most_cycles) / 2.0;
     quiet_ns += (rest_.mean() - off_.mean()) / cycles;
   }
-  const double cycle_ns = std::max(1.0, on_.mean() + quiet_ns);
-  era_ns_ = rounded_ns(std::min(kMostEraNs, kCyclesPerEra * cycle_ns));
+  cycle_ns_ = std::max(1.0, on_.mean() + quiet_ns);
+  era_ns_ = rounded_ns(std::min(kMostEraNs, kCyclesPerEra * cycle_ns_));
   const DrawSeries job(DrawKey{seed_, ~std::uint64_t{0}, purpose_, 0});
   first_ns_ = draw_below(job.bits(0, kJobStart), era_ns_);
-  share_ = std::min(1.0, on_.mean() / cycle_ns);
+  share_ = std::min(1.0, on_.mean() / cycle_ns_);
   if (episodes.element != EpisodeElement::kAll) {
     share_ *= std::min(1.0, (episodes.least_hit + episodes.most_hit) / 2.0 / elements_);
   }

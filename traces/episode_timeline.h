@@ -39,6 +39,9 @@ class EpisodeTimeline {
   /// Those that overlap [begin, end), by time.
   std::vector<Episode> overlapping(std::int64_t begin_ns, std::int64_t end_ns) const;
 
+  /// How long a cycle takes in the long run, at least 1 ns.
+  double cycle_ns() const { return cycle_ns_; }
+
   /// For what part of the time an element is hit, in the long run.
   double share() const { return share_; }
 
@@ -54,6 +57,7 @@ class EpisodeTimeline {
   int elements_ = 1;
   std::uint64_t seed_ = 0;
   std::uint64_t purpose_ = 0;
+  double cycle_ns_ = 1;
   std::int64_t era_ns_ = 1;
   std::int64_t first_ns_ = 0;  // of the job, in the first era
   double share_ = 0;

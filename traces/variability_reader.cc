@@ -1,10 +1,13 @@
 #include <utility>
 
 #include "traces/distribution_file.h"
+#include "traces/episode_timeline.h"
 #include "traces/length_draws.h"
 #include "traces/lengths_file.h"
 #include "traces/preset.h"
 #include "traces/quantity.h"
+#include "traces/saturating.h"
+#include "traces/time_axis.h"
 #include "traces/variability_file.h"
 #include "traces/variability_parts.h"
 #include "traces/variability_words.h"
@@ -16,6 +19,7 @@ namespace {
 constexpr double kMostFactor = 1e6;
 constexpr int kMostSamples = 10'000;
 constexpr double kMostLength = 1e12;
+constexpr double kMostCyclesPerIteration = 100'000;
 
 // Reads the entries of one scenario.
 class Reader {
@@ -152,16 +156,43 @@ class Reader {
 
 }  // namespace
 
+namespace {
+
+// Episodes are listed for a whole iteration: refuses those that no task would
+// notice one by one, but that would fill the memory.
+void check_episodes(const JsonCursor& entry, const VariabilityModel& model,
+                    const Scenario& scenario) {
+  const auto* draw = std::get_if<DrawModel>(&model);
+  const auto* episodes = draw == nullptr ? nullptr : std::get_if<Episodes>(&draw->timing);
+  if (!entry.ok() || episodes == nullptr) return;
+  const Result<Program> program = Program::create(scenario.pipeline);
+  if (!program.ok()) return entry.fail(program.error().message);
+  const double cycle_ns = EpisodeTimeline(*episodes, 1, 0, 0).cycle_ns();
+  const std::int64_t iteration_ns = TimeAxis(scenario, *program).iteration_ns();
+  if (static_cast<double>(iteration_ns) / cycle_ns <= kMostCyclesPerIteration) return;
+  const auto member = entry.find("episodes");
+  (member ? *member : entry)
+      .fail("an iteration of " + std::to_string(iteration_ns) +
+            " ns would have more than 100000 episodes, one every " +
+            std::to_string(rounded_ns(cycle_ns)) + " ns; they must be longer, or further apart");
+}
+
+}  // namespace
+
 void read_variability(const JsonCursor& list, const std::string& folder, Scenario& scenario) {
   const Reader reader(scenario, folder);
+  std::size_t checked = scenario.variability.size();
   for (const JsonCursor& entry : list.items()) {
     if (!list.ok()) return;
     if (entry.value().string() != nullptr || entry.value().find("preset") != nullptr) {
       read_preset(entry, folder, scenario, scenario.variability);
-      continue;
+    } else {
+      VariabilityModel model = reader.read(entry);
+      if (list.ok()) scenario.variability.push_back(std::move(model));
     }
-    VariabilityModel model = reader.read(entry);
-    if (list.ok()) scenario.variability.push_back(std::move(model));
+    for (; checked < scenario.variability.size(); ++checked) {
+      check_episodes(entry, scenario.variability[checked], scenario);
+    }
   }
 }
 

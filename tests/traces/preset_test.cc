@@ -176,6 +176,23 @@ TEST(Preset, HealthyNoisy) {
   EXPECT_NEAR(steps / kIterations, 0.02, 4 * std::sqrt(0.02 / kIterations));
 }
 
+// What a step or a wave scales is said, and is all that it scales.
+TEST(Preset, SlowStepsAndWavesAreOnComputationAlone) {
+  const std::pair<const char*, const char*> presets[] = {
+      {"healthy-noisy", R"([{"preset": "healthy-noisy", "step_probability": 1, "cv": 0}])"},
+      {"diurnal-thermal", R"([{"preset": "diurnal-thermal", "amplitude": 1}])"}};
+  for (const auto& [name, entry] : presets) {
+    const Case world =
+        resolver_of(entry, {.more = R"(, "iteration_spacing_s": 21600)"}).draw_world(1, 0);
+    EXPECT_GE(factor(world, 0, kF, 1), 1.1) << name;
+    for (const double extra : extra_ms(world)) ASSERT_EQ(extra, 0) << name;
+    const std::string scope(find_preset(name)->scope);
+    EXPECT_NE(scope.find("Messages, gradient synchronisation and optimizer keep their times"),
+              std::string::npos)
+        << name;
+  }
+}
+
 TEST(Preset, GpuSpreadIsOfTheDeviceAndForTheJob) {
   const ScenarioResolver resolver =
       resolver_of(R"(["gpu-spread"])", {.ranks = 256, .microbatches = 1, .replicas = 64});
@@ -544,6 +561,10 @@ TEST(Preset, TellsWhatIsWrong) {
        "/variability/0/rank: found 4; expected an integer from 0 to 3"},
       {R"([{"preset": "slow-worker", "replica": 2}])", "expected an integer from 0 to 1"},
       {R"([{"preset": "slow-worker", "forward_factor": 0.5}])", "expected a number from 1"},
+      {R"([{"preset": "failslow-episode", "shortest_s": 0.001, "longest_s": 0.001,
+            "time_share": 0.999}, {"model": "factor", "on": "compute", "value": 2,
+            "episodes": {"on_ns": 1, "off_ns": 0}}])",
+       "/variability/1/episodes: an iteration of"},
       {R"([{"preset": "lemon-gpu", "factor": "2"}])", "expected a number from 1 to 1000"},
       {R"([{"preset": "lemon-gpu", "factor": 0.5}])", "expected a number from 1 to 1000"},
       {R"([{"preset": "mm-encoder-burst", "one_more": 1}])", "expected a number from 0 to 0.99"},
