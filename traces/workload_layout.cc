@@ -1,6 +1,8 @@
 #include "traces/workload_layout.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -109,6 +111,100 @@ char letter_of(LayerKind kind) {
   return kind == LayerKind::kProjector ? '\0' : 't';
 }
 
+// Where a stage that begins at `begin` has to end if it may cost `bound`. `before` are the costs
+// before each layer, and of all.
+std::size_t reach(std::span<const double> before, std::size_t begin, double bound) {
+  const auto end =
+      std::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(begin), before.end(), bound,
+                       [from = before[begin]](double most, double to) { return to - from > most; });
+  return static_cast<std::size_t>(end - before.begin()) - 1;
+}
+
+bool suffices(std::span<const double> before, std::size_t stages, double bound) {
+  std::size_t end = 0;
+  for (std::size_t stage = 0; stage < stages && end + 1 < before.size(); ++stage) {
+    end = reach(before, end, bound);
+  }
+  return end + 1 == before.size();
+}
+
+// What the costliest stage costs at least. Numbers that are not negative are in the order of their
+// bits, so that halving the bits finds the smallest that suffices.
+double least_bound(std::span<const double> before, std::size_t stages) {
+  std::uint64_t low = 0;
+  auto high = std::bit_cast<std::uint64_t>(before.back());
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (suffices(before, stages, std::bit_cast<double>(middle))) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return std::bit_cast<double>(high);
+}
+
+/// Of the cuts whose stages cost at most a bound, one with the smallest sum of
+/// squares. Stage by stage, the best start of the last stage moves on with its
+/// end (squares of sums are a Monge cost), so that the start for an end in the
+/// middle halves the work for the others: O(stages n log n).
+class SmallestSquares {
+ public:
+  /// REQUIRES: the bound suffices; `before` outlives this.
+  SmallestSquares(std::span<const double> before, double bound) : before_(before), bound_(bound) {}
+
+  StageEnds cut(std::size_t stages) {
+    const std::size_t n = before_.size() - 1;
+    starts_.assign(stages, std::vector<std::uint32_t>(n + 1, 0));
+    best_.assign(n + 1, 0);
+    std::size_t reached = 0;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      next_.assign(n + 1, 0);
+      last_start_ = reached;
+      reached = reach(before_, reached, bound_);
+      // Any end up to there can be had: a stage may always hold less, if not nothing.
+      add_stage(starts_[stage], stage + 1, reached, stage, last_start_);
+      best_.swap(next_);
+    }
+    StageEnds ends(stages);
+    std::size_t end = n;
+    for (std::size_t stage = stages; stage-- > 0;) {
+      ends[stage] = end;
+      end = starts_[stage][end];
+    }
+    return ends;
+  }
+
+ private:
+  // The best starts of a stage for its ends in [first, last], which lie in [low, high].
+  void add_stage(std::vector<std::uint32_t>& starts, std::size_t first, std::size_t last,
+                 std::size_t low, std::size_t high) {
+    if (first > last) return;
+    const std::size_t end = first + (last - first) / 2;
+    std::size_t best_start = low;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t start = low; start <= std::min({high, end - 1, last_start_}); ++start) {
+      const double cost = before_[end] - before_[start];
+      if (cost > bound_) continue;
+      if (const double sum = best_[start] + cost * cost; sum < least) {
+        least = sum;
+        best_start = start;
+      }
+    }
+    next_[end] = least;
+    starts[end] = static_cast<std::uint32_t>(best_start);
+    add_stage(starts, first, end - 1, low, best_start);
+    add_stage(starts, end + 1, last, best_start, high);
+  }
+
+  std::span<const double> before_;
+  double bound_;
+  std::size_t last_start_ = 0;
+  std::vector<double> best_;  ///< by end: the smallest sum so far
+  std::vector<double> next_;
+  std::vector<std::vector<std::uint32_t>> starts_;  ///< by stage and end
+};
+
 }  // namespace
 
 Result<StageEnds> even_layout(std::span<const LayerCost> layers, int stages) {
@@ -136,40 +232,7 @@ Result<StageEnds> balanced_layout(std::span<const double> costs, int stages) {
   if (count > n) return too_many_stages(stages, n);
   std::vector<double> before(n + 1, 0);
   for (std::size_t i = 0; i < n; ++i) before[i + 1] = before[i] + costs[i];
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  // What it takes at least to put the first `end` layers into `stages` stages, and where the last
-  // of them begins. `join` adds a stage to a cut.
-  std::vector<std::vector<std::size_t>> begin(count + 1, std::vector<std::size_t>(n + 1, 0));
-  const auto solve = [&](const auto& join) {
-    std::vector<double> best(n + 1, kNever);
-    best[0] = 0;
-    for (std::size_t stage = 1; stage <= count; ++stage) {
-      std::vector<double> next(n + 1, kNever);
-      for (std::size_t end = stage; end <= n; ++end) {
-        for (std::size_t start = stage - 1; start < end; ++start) {
-          if (best[start] == kNever) continue;
-          const double value = join(best[start], before[end] - before[start]);
-          if (value < next[end]) {
-            next[end] = value;
-            begin[stage][end] = start;
-          }
-        }
-      }
-      best = std::move(next);
-    }
-    return best[n];
-  };
-  const double most = solve([](double so_far, double cost) { return std::max(so_far, cost); });
-  solve([most](double so_far, double cost) {
-    return cost > most ? std::numeric_limits<double>::infinity() : so_far + cost * cost;
-  });
-  StageEnds ends(count);
-  std::size_t end = n;
-  for (std::size_t stage = count; stage > 0; --stage) {
-    ends[stage - 1] = end;
-    end = begin[stage][end];
-  }
-  return ends;
+  return SmallestSquares(before, least_bound(before, count)).cut(count);
 }
 
 Result<StageEnds> parse_layout(std::string_view text, std::span<const LayerCost> layers,

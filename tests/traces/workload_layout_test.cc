@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <functional>
 
@@ -163,6 +164,33 @@ TEST(WorkloadLayout, BalancedIsTheBestOfAllCuts) {
     EXPECT_EQ(score_of(*found).squares, best.squares) << "seed " << seed;
   }
   EXPECT_FALSE(balanced_layout(std::vector<double>{1, 2}, 3).ok());
+}
+
+// 64 stages of 20,000 layers, the most that a profile has: a cut for which every pair of layers is
+// looked at takes a minute. One that outweighs the others, or layers without cost, cut nothing off.
+TEST(WorkloadLayout, BalancedIsQuickWithManyLayers) {
+  constexpr std::size_t kLayers = 20'000;
+  constexpr int kStages = 64;
+  std::vector<double> one_large(kLayers, 1);
+  one_large[kLayers / 2] = 1e9;
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::vector<double>& costs :
+       {std::vector<double>(kLayers, 1), std::vector<double>(kLayers, 0), one_large}) {
+    const Result<StageEnds> ends = balanced_layout(costs, kStages);
+    ASSERT_TRUE(ends.ok());
+    ASSERT_EQ(ends->size(), static_cast<std::size_t>(kStages));
+    EXPECT_EQ(ends->back(), kLayers);
+    std::size_t begin = 0;
+    for (const std::size_t end : *ends) {
+      EXPECT_LT(begin, end);
+      // Where all are alike, stages hold 312 or 313.
+      if (costs[0] == 1 && costs[kLayers / 2] == 1) {
+        EXPECT_NEAR(static_cast<double>(end - begin), 312.5, 0.5);
+      }
+      begin = end;
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 }  // namespace
