@@ -7,6 +7,7 @@
 #include "experiments/output_file.h"
 #include "experiments/preset_report.h"
 #include "experiments/scenario_template.h"
+#include "experiments/sweep.h"
 #include "experiments/workload_report.h"
 #include "experiments/workload_scenario.h"
 #include "traces/atomic_file.h"
@@ -151,6 +152,7 @@ Result<std::vector<GridPoint>> read_back(const std::string& text) {
   Result<std::vector<GridPoint>> points = expand_grid(*document);
   if (!points.ok()) return points.error();
   for (const GridPoint& point : *points) {
+    if (Result<void> size = check_iteration_size(point.scenario); !size.ok()) return size.error();
     const Result<ScenarioResolver> resolver = ScenarioResolver::create(point.scenario);
     if (!resolver.ok()) return Error{document->file + ": " + resolver.error().message};
     for (std::size_t policy = 0; policy < point.scenario.policies.size(); ++policy) {

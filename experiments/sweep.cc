@@ -13,6 +13,8 @@ namespace {
 
 // All runs of a sweep are held in memory: 48 bytes each.
 constexpr std::int64_t kMostRuns = 50'000'000;
+// Tasks of an iteration, over all replicas: some 100 bytes each.
+constexpr std::int64_t kMostTasks = 100'000'000;
 
 struct Piece {
   std::size_t point = 0;
@@ -57,6 +59,18 @@ bool Sweep::complete() const {
                      [](const SweepPoint& point) { return point.complete(); });
 }
 
+Result<void> check_iteration_size(const Scenario& scenario) {
+  const auto stages = static_cast<std::int64_t>(scenario.pipeline.stages.size());
+  const std::int64_t microbatches = scenario.pipeline.microbatches;
+  const std::int64_t replicas = scenario.data_parallel.replicas;
+  const std::int64_t tasks = stages * kSlots * microbatches;
+  if (tasks <= kMostTasks / replicas) return {};
+  return Error{"an iteration is too large: " + std::to_string(stages) + " stages x " +
+               std::to_string(microbatches) + " microbatches x 3 tasks x " +
+               std::to_string(replicas) + " replicas; expected at most " +
+               std::to_string(kMostTasks) + " tasks, so fewer microbatches or replicas"};
+}
+
 Result<Sweep> plan_sweep(const JsonDocument& document, int iterations) {
   Sweep sweep;
   Result<std::vector<GridAxis>> axes = read_grid(document);
@@ -66,6 +80,9 @@ Result<Sweep> plan_sweep(const JsonDocument& document, int iterations) {
   if (!points.ok()) return points.error();
   std::int64_t runs = 0;
   for (GridPoint& grid_point : *points) {
+    if (Result<void> size = check_iteration_size(grid_point.scenario); !size.ok()) {
+      return Error{document.file + ": " + size.error().message};
+    }
     if (iterations > 0) grid_point.scenario.iterations = iterations;
     runs += std::int64_t{grid_point.scenario.iterations} *
             static_cast<std::int64_t>(grid_point.scenario.policies.size());

@@ -49,6 +49,10 @@ struct Sweep {
   bool complete() const;
 };
 
+/// An iteration is held in memory with all its replicas. The error names the
+/// numbers that make it larger than what a machine holds.
+Result<void> check_iteration_size(const Scenario& scenario);
+
 /// All points of a scenario file, nothing done. `iterations` overrides that of
 /// the file where it is above 0.
 Result<Sweep> plan_sweep(const JsonDocument& document, int iterations);

@@ -202,6 +202,32 @@ TEST(WorkloadCommand, WhatWouldNotRunIsNotWritten) {
   EXPECT_EQ(ran.status, 2) << ran.err << ran.out;
 }
 
+// 126 x 65536 x 3 x 4096 tasks would take terabytes.
+TEST(WorkloadCommand, IterationsTooLargeForAMachineAreRefused) {
+  const std::vector<std::string> job = {"init",           "--model", "llama3-405b", "--pp", "126",
+                                        "--microbatches", "65536",   "--tp",        "8"};
+  std::vector<std::string> large = job;
+  large.insert(large.end(), {"--dp", "4096"});
+  const std::string why =
+      "an iteration is too large: 126 stages x 65536 microbatches x 3 tasks x 4096 replicas; "
+      "expected at most 100000000 tasks, so fewer microbatches or replicas\n";
+  const Ran refused = run_rrfp(large);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "rrfp init: " + why);
+  // As written by hand.
+  std::string text = run_rrfp(init("llama3-8b", {"--pp", "4"})).out;
+  const auto put = [&text](const std::string& found, const std::string& other) {
+    text.replace(text.find(found), found.size(), other);
+  };
+  put("\"microbatches\": 8", "\"microbatches\": 65536");
+  put("\"replicas\": 1", "\"replicas\": 4096");
+  const std::string path = write_test_file(test_folder() + "/large.json", text);
+  const Ran swept = run_rrfp({"sweep", path});
+  EXPECT_EQ(swept.status, 2);
+  EXPECT_TRUE(has(swept.err, "too large: 4 stages x 65536 microbatches x 3 tasks x 4096 replicas"))
+      << swept.err;
+}
+
 // What nobody asked for is a comment in the file, not a note.
 TEST(WorkloadCommand, OnlyPresetsAskedForAreNoted) {
   EXPECT_EQ(run_rrfp(init("llama3-8b", {"--pp", "4"})).err, "");
