@@ -79,7 +79,7 @@ constexpr PresetParameter kEmpiricalParameters[] = {
                      "single sequence"),
     number_parameter("attention_share", ".5", 0.5, 0, 1,
                      "of the time of such a microbatch that grows with the sum of squares (an "
-                     "assumption: take yours)")};
+                     "assumption: take yours); split: at most the part of the backward that I is")};
 
 // Of 19,366 conversations of the Azure LLM inference trace of 2023 ("Splitwise",
 // ISCA'24; public dataset, CC-BY): ContextTokens at 0, 1, ..., 99 %, at 99, 99.1,
@@ -233,7 +233,8 @@ const Preset kSeqlenLongtailPreset = {
 const Preset kSeqlenEmpiricalPreset = {
     "seqlen-empirical",
     "sequences of given lengths packed to a number of tokens; time linear + sum of squares",
-    "microbatch, all stages alike; split: W follows the linear part. Known beforehand",
+    "microbatch, all stages alike; split: W follows the linear part, I has all attention. "
+    "Known beforehand",
     "Azure LLM inference trace 2023 (ISCA'24), measured; or a file of yours",
     false,
     kEmpiricalParameters,
