@@ -1,5 +1,7 @@
 #include "traces/workload_layers.h"
 
+#include <algorithm>
+
 namespace rrfp {
 
 namespace {
@@ -12,6 +14,11 @@ bool has_window(const TransformerShape& shape, int layer) {
   if (shape.window == 0) return false;
   if (shape.full_attention_layers == 0) return true;
   return (layer + 1) % (shape.layers / shape.full_attention_layers) != 0;
+}
+
+// The tokens that one attends to: a window is no longer than what there is.
+double attended_tokens(const TransformerShape& shape, int layer, double tokens) {
+  return has_window(shape, layer) ? std::min(static_cast<double>(shape.window), tokens) : tokens;
 }
 
 double query_size(const TransformerShape& shape) {
@@ -84,8 +91,10 @@ LayerCost transformer_layer(const TransformerShape& shape, LayerKind kind, int l
   const double hidden_bytes = kBf16 * all * static_cast<double>(shape.hidden);
   cost.time_ns.forward += exchange_ns(4 * hidden_bytes, machine);
   cost.time_ns.input_gradient += exchange_ns(4 * hidden_bytes, machine);
-  const double attended = has_window(shape, layer) ? static_cast<double>(shape.window) : tokens;
-  const TokenBytes token = transformer_token_bytes(shape, attended, machine.flash_attention);
+  // What was read is kept as a share only, and gathered again.
+  cost.time_ns.weight_gradient += exchange_ns(2 * hidden_bytes, machine);
+  const TokenBytes token = transformer_token_bytes(shape, attended_tokens(shape, layer, tokens),
+                                                   machine.flash_attention);
   cost.activation_bytes = token.activation * all / machine.tp;
   cost.weight_only_bytes = token.weight_only * all / machine.tp;
   cost.stash_bytes = token.stash * all / machine.tp;
@@ -121,6 +130,7 @@ LayerCost head(const ModelShape& model, double tokens, const Machine& machine) {
   cost.time_ns = in_ns(matrix_flops(v * h, tokens), machine);
   cost.time_ns.forward += exchange_ns(kBf16 * tokens * h, machine);
   cost.time_ns.input_gradient += exchange_ns(kBf16 * tokens * h, machine);
+  cost.time_ns.weight_gradient += exchange_ns(kBf16 * tokens * h, machine);
   // What the norm and the matrix read, and the logits in fp32.
   cost.activation_bytes = tokens * (2 * kBf16 * h + kFp32 * v) / machine.tp;
   cost.weight_only_bytes = tokens * kBf16 * h / machine.tp;
@@ -157,6 +167,7 @@ LayerCost projector(const ModelShape& model, double patches, const Machine& mach
   cost.time_ns = in_ns(matrix_flops(merged * merged + merged * h, tokens), machine);
   cost.time_ns.forward += exchange_ns(kBf16 * tokens * (merged + h), machine);
   cost.time_ns.input_gradient += exchange_ns(kBf16 * tokens * (merged + h), machine);
+  cost.time_ns.weight_gradient += exchange_ns(kBf16 * tokens * merged, machine);
   // What the norm, both matrices and the activation function between them read.
   cost.activation_bytes = kBf16 * tokens * 4 * merged / machine.tp;
   cost.weight_only_bytes = kBf16 * tokens * 2 * merged / machine.tp;
@@ -193,8 +204,7 @@ LayerWork layer_flops(const TransformerShape& shape, double sequences, double to
       matrix_flops(static_cast<double>(active_matrix_elements(shape)), sequences * tokens);
   // Scores and their sum over values: two products of 2 FLOPs per pair and element of a query.
   const bool window = has_window(shape, layer);
-  const double attended =
-      (window ? static_cast<double>(shape.window) : tokens) * (shape.causal ? 0.5 : 1);
+  const double attended = attended_tokens(shape, layer, tokens) * (shape.causal ? 0.5 : 1);
   const double product = 2 * sequences * tokens * attended * query_size(shape);
   // Four products in the backward, and a fifth where the scores were not kept.
   const auto add = [window](Growth& growth, double flops) {

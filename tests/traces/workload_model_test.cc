@@ -136,6 +136,9 @@ TEST(WorkloadModel, WindowsMakeAttentionLinear) {
   const double outside = layer_flops(shape, 1, 1024, 7, false).forward.sum();
   const double inside = layer_flops(shape, 1, 1024, 0, false).forward.sum();
   EXPECT_DOUBLE_EQ(outside - inside, 4.0 * 1024 * (1024 - 64) * 1280);
+  // An image of fewer patches than the window has no more to attend to.
+  EXPECT_DOUBLE_EQ(layer_flops(shape, 1, 16, 0, false).forward.sum(),
+                   layer_flops(shape, 1, 16, 7, false).forward.sum());
 }
 
 // Korthikanti et al., arXiv 2205.05198: s b h (34 + 5 a s / h), / tp with sequence parallelism;
@@ -171,12 +174,18 @@ TEST(WorkloadModel, TensorParallelismDividesTheWorkAndAddsExchanges) {
   const LayerCost one = (*model_layers(model_of("llama3-8b"), batch, machine_of(1, true)))[1];
   const LayerCost four = (*model_layers(model_of("llama3-8b"), batch, machine_of(4, true)))[1];
   EXPECT_DOUBLE_EQ(four.parameters, one.parameters / 4);
-  EXPECT_DOUBLE_EQ(four.time_ns.weight_gradient.sum(), one.time_ns.weight_gradient.sum() / 4);
   // Two tensors gathered and two scattered, three quarters of 2 s h bytes each, at 300 GB/s.
   const double exchange_ns = 4 * 0.75 * 2 * 4096 * 4096 / 300e9 * 1e9;
   EXPECT_NEAR(four.time_ns.forward.sum(), one.time_ns.forward.sum() / 4 + exchange_ns, 1e-3);
   EXPECT_NEAR(four.time_ns.input_gradient.sum(), one.time_ns.input_gradient.sum() / 4 + exchange_ns,
               1e-3);
+  // For the weights, the two tensors that were read are gathered again; the head reads one.
+  EXPECT_NEAR(four.time_ns.weight_gradient.sum(),
+              one.time_ns.weight_gradient.sum() / 4 + exchange_ns / 2, 1e-3);
+  const LayerCost head = model_layers(model_of("llama3-8b"), batch, machine_of(1, true))->back();
+  const LayerCost cut = model_layers(model_of("llama3-8b"), batch, machine_of(4, true))->back();
+  EXPECT_NEAR(cut.time_ns.weight_gradient.sum(),
+              head.time_ns.weight_gradient.sum() / 4 + exchange_ns / 4, 1e-3);
 }
 
 TEST(WorkloadModel, ImagesThatDoNotFitAreNamed) {
