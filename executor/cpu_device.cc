@@ -41,12 +41,7 @@ Result<void> CpuDevice::begin(const PreparedCase& world, int iteration) {
   }
   scale_ = 1 / static_cast<Real>(training_->data.targets_of_step(
                    iteration, training_->grid.replicas, microbatches_));
-  samples_.clear();
-  for (int m = 0; m < microbatches_; ++m) {
-    const int given =
-        world.arrangement().empty() ? m : world.arrangement()[static_cast<std::size_t>(m)];
-    samples_.push_back(training_->data.sample(iteration, place_.replica, given));
-  }
+  samples_ = training_->data.samples(iteration, place_.replica, microbatches_, world.arrangement());
   const auto messages = program.edges().size() * static_cast<std::size_t>(microbatches_);
   stashes_.assign(stages_.size() * static_cast<std::size_t>(microbatches_), {});
   inbox_.assign(messages, {});

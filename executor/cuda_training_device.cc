@@ -92,12 +92,8 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   }
   scale_ = 1 / static_cast<float>(training_->data.targets_of_step(
                    iteration, training_->grid.replicas, microbatches_));
-  std::vector<Sample> samples;
-  for (int m = 0; m < microbatches_; ++m) {
-    const int given =
-        world.arrangement().empty() ? m : world.arrangement()[static_cast<std::size_t>(m)];
-    samples.push_back(training_->data.sample(iteration, place().replica, given));
-  }
+  std::vector<Sample> samples =
+      training_->data.samples(iteration, place().replica, microbatches_, world.arrangement());
   const auto messages = program.edges().size() * static_cast<std::size_t>(microbatches_);
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);

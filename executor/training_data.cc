@@ -77,6 +77,16 @@ Sample TrainingData::sample(int step, int replica, int microbatch) const {
   return sample;
 }
 
+std::vector<Sample> TrainingData::samples(int step, int replica, int microbatches,
+                                          std::span<const int> arrangement) const {
+  std::vector<Sample> samples;
+  for (int m = 0; m < microbatches; ++m) {
+    const int given = arrangement.empty() ? m : arrangement[static_cast<std::size_t>(m)];
+    samples.push_back(sample(step, replica, given));
+  }
+  return samples;
+}
+
 std::int64_t TrainingData::targets_of_step(int step, int replicas, int microbatches) const {
   std::int64_t targets = 0;
   for (int replica = 0; replica < replicas; ++replica) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,10 @@ class TrainingData {
   /// By root, decoder's first.
   std::vector<int> lengths(int step, int replica, int microbatch) const;
   Sample sample(int step, int replica, int microbatch) const;
+  /// Of one replica, by position in the arrangement (given index at each
+  /// position; empty: as given).
+  std::vector<Sample> samples(int step, int replica, int microbatches,
+                              std::span<const int> arrangement) const;
   /// Of all microbatches of all replicas.
   std::int64_t targets_of_step(int step, int replicas, int microbatches) const;
 

@@ -8,7 +8,6 @@ fullest rank share a band; inside it every hint has a column of its own, so that
 what readiness makes of it stand one above the other. Colours are Okabe and Ito's.
 """
 
-import json
 import sys
 
 import matplotlib
@@ -18,6 +17,7 @@ import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 from matplotlib.lines import Line2D  # noqa: E402
 
 from figure_file import fail, save  # noqa: E402
+from result_file import read_summary  # noqa: E402
 
 COLOURS = {
     "1f1b": "#E69F00",
@@ -36,17 +36,6 @@ KINDS = {
     "ready": ("o", "readiness-first"),
     "wait": ("^", "readiness-first with anticipation"),
 }
-
-
-def read_summary(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            sweep = json.load(file)
-    except (OSError, ValueError) as error:
-        fail(f"{path}: {error}")
-    if not isinstance(sweep, dict) or sweep.get("schema") != "rrfp.sweep/1":
-        fail(f"{path}: not a summary of a sweep; expected the schema rrfp.sweep/1")
-    return sweep
 
 
 def kind_of(policy):

@@ -9,27 +9,13 @@ activations and received activations together; the hints of a row need no more t
 up to half an activation.
 """
 
-import json
 import sys
+
+from result_file import read_summary
 
 HEADER = ("job", "world", "baseline", "fastest fixed order", "fastest hint within its memory",
           "fastest bfw within its memory", "fastest of all")
 PLAIN_HINTS = ("bf ", "bfw ")
-
-
-def fail(message):
-    sys.exit(f"sweep_table: {message}")
-
-
-def read_summary(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            sweep = json.load(file)
-    except (OSError, ValueError) as error:
-        fail(f"{path}: {error}")
-    if not isinstance(sweep, dict) or sweep.get("schema") != "rrfp.sweep/1":
-        fail(f"{path}: not a summary of a sweep; expected the schema rrfp.sweep/1")
-    return sweep
 
 
 def world_of(point):

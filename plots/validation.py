@@ -7,7 +7,6 @@ Reads what `rrfp validate --out` writes, and nothing else. Above: iteration time
 Below: how far the simulator is off, with the bounds that the README states.
 """
 
-import json
 import sys
 
 import matplotlib
@@ -16,6 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 
 from figure_file import fail, save  # noqa: E402
+from result_file import read_result  # noqa: E402
 
 # Okabe and Ito's colours.
 MEASURED, PREDICTED, SIMULATED = "#0072B2", "#D55E00", "#009E73"
@@ -25,13 +25,7 @@ MOST_PREDICTION_ERROR_PERCENT = 2
 
 
 def read_validation(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            validation = json.load(file)
-    except (OSError, ValueError) as error:
-        fail(f"{path}: {error}")
-    if not isinstance(validation, dict) or validation.get("schema") != "rrfp.validation/1":
-        fail(f"{path}: not a validation; expected the schema rrfp.validation/1")
+    validation = read_result(path, "rrfp.validation/1", "a validation")
     if not any(policy["iterations"] for policy in validation["policies"]):
         fail(f"{path}: holds no iteration without a stall")
     return validation

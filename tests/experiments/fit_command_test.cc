@@ -14,15 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string shared_trace(const std::string& job) {
-  return std::string(RRFP_SHARED_DIR) + "/data/bytedance/trace-" + job + ".csv.gz";
-}
-bool absent(const std::string& path) { return !std::filesystem::exists(path); }
-
 json fitted(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "fit");
   arguments.emplace_back("--json");

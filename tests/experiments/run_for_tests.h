@@ -50,6 +50,17 @@ inline std::string read_test_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline bool absent(const std::string& path) { return !std::filesystem::exists(path); }
+
+/// Of a published job, ST or SE; may be absent.
+inline std::string shared_trace(const std::string& job) {
+  return std::string(RRFP_SHARED_DIR) + "/data/bytedance/trace-" + job + ".csv.gz";
+}
+
 inline std::string own_case(const std::string& name) {
   return std::string(RRFP_SOURCE_DIR) + "/tests/cases/" + name + ".json";
 }

@@ -25,10 +25,6 @@ std::string small_csv() {
          "0,1,1,5,forward-recv,0.060,0.001,7,-1,-1,-1\n";
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(InfoAndImport, StragglerCsvBecomesATraceThatInfoReads) {
   const std::string folder = test_folder();
   const std::string csv = write_test_file(folder + "/job.csv", small_csv());

@@ -15,10 +15,6 @@ std::vector<std::string> init(const std::string& model, const std::vector<std::s
   return arguments;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Words of a command line, with '...' around those that need it.
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words(1);
