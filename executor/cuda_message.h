@@ -6,9 +6,12 @@
 
 #include <cstring>
 #include <optional>
+#include <string>
 
 #include "executor/cuda_blocks.h"
 #include "executor/letter.h"
+#include "scheduler_core/program.h"
+#include "scheduler_core/result.h"
 
 namespace rrfp {
 
@@ -32,6 +35,17 @@ inline std::optional<CudaMessage> to_cuda_message(const Payload& payload) {
   if (payload.size() != sizeof(message)) return std::nullopt;
   std::memcpy(&message, payload.data(), sizeof(message));
   return message;
+}
+
+/// The message of `bytes` that `task` takes from stage `producer`; the error
+/// names both.
+inline Result<CudaMessage> expect_cuda_message(const Payload& payload, std::size_t bytes,
+                                               const Program& program, TaskId task, int producer) {
+  const std::optional<CudaMessage> taken = to_cuda_message(payload);
+  if (taken && taken->bytes == bytes) return *taken;
+  return Error{"the message from stage " + std::to_string(producer) + " for " +
+               to_string(program.task(task)) + " is not a tensor of " + std::to_string(bytes) +
+               " bytes on this device"};
 }
 
 }  // namespace rrfp

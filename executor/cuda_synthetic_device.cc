@@ -80,12 +80,8 @@ Result<void> CudaSyntheticDevice::take_input(TaskId task, int producer, Payload 
   const EdgeId edge = program.find_edge(kind, producer, program.stage_of(task));
   const std::size_t expected = bytes_of(edge, microbatch);
   if (payload.empty() && expected == 0) return {};
-  const std::optional<CudaMessage> taken = to_cuda_message(payload);
-  if (!taken || taken->bytes != expected) {
-    return Error{"the message from stage " + std::to_string(producer) + " for " +
-                 to_string(program.task(task)) + " is not a tensor of " + std::to_string(expected) +
-                 " bytes on this device"};
-  }
+  const Result<CudaMessage> taken = expect_cuda_message(payload, expected, program, task, producer);
+  if (!taken.ok()) return taken.error();
   inbox_[message(edge, microbatch)] = *taken;
   return {};
 }

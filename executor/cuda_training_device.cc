@@ -120,14 +120,10 @@ Result<void> CudaTrainingDevice::take_input(TaskId task, int producer, Payload p
   const int microbatch = program.microbatch_of(task);
   const Kind kind = program.slot_of(task) == Slot::kForward ? Kind::kForward : Kind::kBackward;
   const EdgeId edge = program.find_edge(kind, producer, program.stage_of(task));
-  const std::optional<CudaMessage> taken = to_cuda_message(payload);
   const std::size_t expected =
       TensorShape{rows_along(edge, microbatch), spec().width}.size() * sizeof(float);
-  if (!taken || taken->bytes != expected) {
-    return Error{"the message from stage " + std::to_string(producer) + " for " +
-                 to_string(program.task(task)) + " is not a tensor of " + std::to_string(expected) +
-                 " bytes on this device"};
-  }
+  const Result<CudaMessage> taken = expect_cuda_message(payload, expected, program, task, producer);
+  if (!taken.ok()) return taken.error();
   inbox_[message(edge, microbatch)] = *taken;
   return {};
 }

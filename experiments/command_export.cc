@@ -6,6 +6,7 @@
 #include "experiments/command.h"
 #include "experiments/input_file.h"
 #include "experiments/native_export.h"
+#include "experiments/policy_option.h"
 #include "experiments/progress_bar.h"
 #include "traces/kineto_writer.h"
 #include "traces/scenario_file.h"
@@ -54,16 +55,6 @@ Result<KinetoWriterOptions> kineto_options(const Options& options) {
   return kineto;
 }
 
-Result<int> policy_index(const Options& options, const Scenario& scenario) {
-  const std::optional<std::string> wanted = options.text("policy");
-  if (!wanted) return scenario.baseline;
-  std::vector<std::string_view> names;
-  for (const ScenarioPolicy& policy : scenario.policies) names.push_back(policy.name);
-  const auto found = std::find(names.begin(), names.end(), *wanted);
-  if (found == names.end()) return not_one_of("--policy", *wanted, names);
-  return static_cast<int>(found - names.begin());
-}
-
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (options.operands().size() != 2) {
     return Error{"expected two files, SCENARIO and OUT; found " +
@@ -87,7 +78,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!input.ok()) return input.error();
   Result<Scenario> scenario = read_scenario(input->document);
   if (!scenario.ok()) return scenario.error();
-  const Result<int> policy = policy_index(options, *scenario);
+  const Result<int> policy = policy_option(options, *scenario);
   if (!policy.ok()) return policy.error();
   const int iterations = scenario->iterations;
   const auto in_file = [&](const Error& error) {

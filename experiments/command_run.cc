@@ -8,6 +8,7 @@
 #include "experiments/command.h"
 #include "experiments/display_units.h"
 #include "experiments/input_file.h"
+#include "experiments/policy_option.h"
 #include "experiments/result_report.h"
 #include "experiments/run_input.h"
 #include "experiments/statistics.h"
@@ -37,18 +38,6 @@ constexpr std::array kOptions = {
     OptionRow{"json", "", "print the figures as JSON"},
     kFileLimitRow,
 };
-
-Result<int> policy_of(const Options& options, const RunInput& input) {
-  const std::optional<std::string> name = options.text("policy");
-  if (!name) return 0;
-  std::vector<std::string> names;
-  for (int policy = 0; policy < input.policies(); ++policy) {
-    if (input.policy_name(policy) == *name) return policy;
-    names.push_back(input.policy_name(policy));
-  }
-  const std::vector<std::string_view> words(names.begin(), names.end());
-  return not_one_of("--policy", *name, words);
-}
 
 std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts(1);
@@ -165,7 +154,7 @@ void warn_of_clocks(const Capture& capture, const RunPlan& plan, Terminal& termi
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
-  const Result<int> policy = policy_of(options, *input);
+  const Result<int> policy = policy_option(options, input->policy_names(), 0);
   if (!policy.ok()) return policy.error();
   const Result<std::int64_t> iterations =
       options.integer_or("iterations", input->usual_iterations, 1, kMostIterations);

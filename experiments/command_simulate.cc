@@ -6,6 +6,7 @@
 #include "experiments/blocked_report.h"
 #include "experiments/command.h"
 #include "experiments/input_file.h"
+#include "experiments/policy_option.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
 #include "experiments/timeline.h"
@@ -148,20 +149,10 @@ Result<ExitStatus> simulate_several(const std::string& file, const std::vector<V
   return blocked.empty() ? ExitStatus::kDone : ExitStatus::kBlocked;
 }
 
-Result<int> policy_index(const Options& options, const Scenario& scenario) {
-  const std::optional<std::string> wanted = options.text("policy");
-  if (!wanted) return scenario.baseline;
-  std::vector<std::string_view> names;
-  for (const ScenarioPolicy& policy : scenario.policies) names.push_back(policy.name);
-  const auto found = std::find(names.begin(), names.end(), *wanted);
-  if (found == names.end()) return not_one_of("--policy", *wanted, names);
-  return static_cast<int>(found - names.begin());
-}
-
 Result<Loaded> load_scenario(const JsonDocument& document, const Options& options) {
   Result<Scenario> scenario = read_scenario(document);
   if (!scenario.ok()) return scenario.error();
-  const Result<int> policy = policy_index(options, *scenario);
+  const Result<int> policy = policy_option(options, *scenario);
   if (!policy.ok()) return policy.error();
   const Result<std::int64_t> iteration =
       options.integer_or("iteration", 0, 0, std::max(0, scenario->iterations - 1));

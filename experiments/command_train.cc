@@ -11,6 +11,7 @@
 #include "executor/training_run.h"
 #include "experiments/command.h"
 #include "experiments/input_file.h"
+#include "experiments/policy_option.h"
 #include "experiments/run_input.h"
 #include "experiments/version.h"
 #include "traces/json_writer.h"
@@ -191,18 +192,6 @@ Result<bool> check_against_serial(const TrainingRun& run, const TrainingChoice& 
   return !run.program().ordered_accumulation() && largest < 1e-6;
 }
 
-Result<int> policy_of(const Options& options, const RunInput& input) {
-  const std::optional<std::string> name = options.text("policy");
-  if (!name) return 0;
-  std::vector<std::string> names;
-  for (int policy = 0; policy < input.policies(); ++policy) {
-    names.push_back(input.policy_name(policy));
-    if (names.back() == *name) return policy;
-  }
-  const std::vector<std::string_view> words(names.begin(), names.end());
-  return not_one_of("--policy", *name, words);
-}
-
 Result<ExitStatus> report(const Options& options, const TrainingRun& run,
                           const TrainingChoice& choice, Capture& capture, const std::string& policy,
                           Terminal& terminal) {
@@ -220,7 +209,7 @@ Result<ExitStatus> report(const Options& options, const TrainingRun& run,
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
-  const Result<int> policy = policy_of(options, *input);
+  const Result<int> policy = policy_option(options, input->policy_names(), 0);
   if (!policy.ok()) return policy.error();
   const Result<TrainingChoice> choice = training_choice(options);
   if (!choice.ok()) return choice.error();

@@ -20,6 +20,12 @@ std::string RunInput::policy_name(int policy) const {
                   : describe_policy(single->policy);
 }
 
+std::vector<std::string> RunInput::policy_names() const {
+  std::vector<std::string> names;
+  for (int policy = 0; policy < policies(); ++policy) names.push_back(policy_name(policy));
+  return names;
+}
+
 Result<PreparedRun> RunInput::prepare(int policy, int iterations) const {
   Result<PreparedRun> prepared =
       scenario ? prepare_run(*scenario, policy, iterations) : prepare_run(*single, iterations);

@@ -45,6 +45,7 @@ struct RunInput {
 
   int policies() const;
   std::string policy_name(int policy) const;
+  std::vector<std::string> policy_names() const;
   int usual_iterations = 1;  ///< as the file says; prepare() takes up to kMostIterations
   Result<PreparedRun> prepare(int policy, int iterations) const;
 };
