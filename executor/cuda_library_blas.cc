@@ -1,22 +1,12 @@
 // cuBLAS as it is installed, or as it comes with Python's packages.
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
 #include <string>
 
 #include "executor/cuda_blas_functions.h"
+#include "executor/cuda_library.h"
 
 namespace rrfp {
-
-namespace {
-
-template <typename Function>
-bool look_up(void* library, const char* name, Function& to) {
-  to = reinterpret_cast<Function>(dlsym(library, name));
-  return to != nullptr;
-}
-
-}  // namespace
 
 Result<CudaBlasFunctions> load_cuda_blas() {
   const std::string name = "libcublas.so." + std::to_string(CUDART_VERSION / 1000);

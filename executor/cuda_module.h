@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/device.h"
@@ -28,7 +29,10 @@ struct CudaSurvey {
 
 struct CudaSettings {
   int device = 0;
-  Grid grid;  ///< all of its workers share the device
+  Grid grid;
+  /// The workers in this process, which share the device: from this endpoint on.
+  int first_endpoint = 0;
+  int workers = 1;
   /// A message carries at most so many bytes.
   std::size_t payload_limit = std::numeric_limits<std::size_t>::max();
   /// Between two looks at what a stream has done; 0: look all the time.
@@ -37,7 +41,19 @@ struct CudaSettings {
   bool tf32 = false;
 };
 
-/// A device cut into one partition per worker, all in this process.
+/// What workers that are processes need to reach each other.
+struct CudaPeers {
+  int endpoint = 0;  ///< this one
+  /// Tensors travel from the first endpoint to the second: the same list, in
+  /// the same order, in all processes.
+  std::vector<std::pair<int, int>> channels;
+  /// All processes, as lanes in the order of endpoints. Used during connect().
+  LaneExchange* everyone = nullptr;
+  /// What takes longer is taken for lost.
+  std::int64_t patience_ns = 5'000'000'000;
+};
+
+/// A device cut into one partition per worker of this process.
 ///
 /// Thread safety: one thread; what it makes belongs to the workers, and may
 /// outlive it.
@@ -51,12 +67,17 @@ class CudaSession {
   /// To be called before the run that trains: libraries are opened and made
   /// ready here, for that may take longer than workers wait for each other.
   virtual Result<void> prepare_training() = 0;
-  /// A device that trains. `exchange`: of the place's lanes.
+  /// A device that trains. `exchange`: of the place's lanes; not used where the
+  /// session is connected, for then lanes sum through NCCL.
   virtual std::unique_ptr<Device> training_device(const Place& place,
                                                   std::shared_ptr<const CpuTraining> training,
                                                   std::shared_ptr<LaneExchange> exchange) = 0;
-  /// Letters go over `control`; tensors are copied on the device.
-  virtual std::unique_ptr<Transport> local_transport(const Place& place, Transport& control) = 0;
+  /// Opens NCCL and connects this process with the others, which all do so at
+  /// the same point. The error names the channel, or what NCCL lacks.
+  virtual Result<void> connect(const CudaPeers& peers) = 0;
+  /// Letters go over `control`. Tensors are copied on the device, or travel
+  /// through NCCL where the session is connected.
+  virtual std::unique_ptr<Transport> transport(const Place& place, Transport& control) = 0;
 };
 
 /// What the module exports, under the name kCudaModuleSymbol.
@@ -70,7 +91,7 @@ struct CudaModule {
   StashBytes (*stash_bytes)(const ModelSpec& spec, const StageCut& cut,
                             std::span<const int> lengths) = nullptr;
 };
-inline constexpr int kCudaModuleVersion = 3;
+inline constexpr int kCudaModuleVersion = 4;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";
 
 }  // namespace rrfp

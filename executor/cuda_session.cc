@@ -32,14 +32,19 @@ class Session final : public CudaSession {
     return std::make_unique<CudaTrainingDevice>(partitions_, partition(place), place, settings_,
                                                 std::move(training), std::move(exchange));
   }
-  std::unique_ptr<Transport> local_transport(const Place& place, Transport& control) override {
+  Result<void> connect(const CudaPeers&) override {
+    return Error{
+        "several processes cannot share CUDA devices yet; run one process, whose ranks "
+        "then share one device"};
+  }
+  std::unique_ptr<Transport> transport(const Place& place, Transport& control) override {
     return std::make_unique<CudaLocalTransport>(partitions_, partition(place), control,
                                                 settings_.look_every_ns);
   }
 
  private:
   CudaPartition& partition(const Place& place) {
-    return partitions_->partition(settings_.grid.endpoint(place));
+    return partitions_->partition(settings_.grid.endpoint(place) - settings_.first_endpoint);
   }
 
   const CudaSettings settings_;
@@ -53,7 +58,7 @@ CudaSession* open_session(const CudaSettings& settings, std::string& error) {
     return nullptr;
   }
   Result<CudaDevicePartitions> partitions =
-      CudaDevicePartitions::create(settings.device, settings.grid.size());
+      CudaDevicePartitions::create(settings.device, settings.workers);
   if (!partitions.ok()) {
     error = "device " + std::to_string(settings.device) + ": " + partitions.error().message;
     return nullptr;

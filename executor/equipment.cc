@@ -28,18 +28,31 @@ Equipment emulated(const Grid& grid, std::size_t payload_limit) {
   return equipment;
 }
 
-Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, bool over_mpi) {
-  settings.look_every_ns = between_looks_ns(settings.grid.size());
+// A session for the workers of this process: all of them on one device, or one on its own, which is
+// then connected to the others.
+Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, const RunPlan& plan,
+                                                  Job& job) {
+  ProcessSession* const processes = job.processes();
+  if (Result<void> fits = job.check_size(plan.grid); !fits.ok()) return fits.error();
+  settings.grid = plan.grid;
+  settings.workers = plan.grid.size();
+  if (processes != nullptr) {
+    settings.first_endpoint = processes->transport().endpoint();
+    settings.workers = 1;
+    settings.device = job.local_process();
+  }
+  settings.look_every_ns = between_looks_ns(settings.workers);
   const Result<const CudaModule*> module = open_cuda();
   if (!module.ok()) return module.error();
   std::string error;
   std::shared_ptr<CudaSession> session((*module)->open(settings, error));
   if (session == nullptr) return Error{error};
-  if (over_mpi) {
-    return Error{
-        "several processes cannot share CUDA devices yet; run one process, whose ranks "
-        "then share one device"};
-  }
+  if (processes == nullptr) return session;
+  const std::unique_ptr<LaneExchange> everyone =
+      processes->lane_exchange(0, settings.first_endpoint);
+  const CudaPeers peers = {settings.first_endpoint, tensor_channels(plan), everyone.get(),
+                           plan.tuning.patience_ns};
+  if (Result<void> connected = session->connect(peers); !connected.ok()) return connected.error();
   return session;
 }
 
@@ -48,21 +61,20 @@ Equipment around(const std::shared_ptr<CudaSession>& session) {
   Equipment equipment;
   equipment.about = session->describe();
   equipment.transport = [session](const Place& place, Transport& control) {
-    return session->local_transport(place, control);
+    return session->transport(place, control);
   };
   return equipment;
 }
 
 }  // namespace
 
-Result<Equipment> equip(const DeviceChoice& choice, const Grid& grid, bool over_mpi) {
+Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& job) {
   if (choice.kind == DeviceKind::kEmulated) {
-    return emulated(grid, choice.payload_limit.value_or(kEmulatedPayload));
+    return emulated(plan.grid, choice.payload_limit.value_or(kEmulatedPayload));
   }
   CudaSettings settings;
-  settings.grid = grid;
   settings.payload_limit = choice.payload_limit.value_or(std::numeric_limits<std::size_t>::max());
-  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, over_mpi);
+  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, plan, job);
   if (!session.ok()) return session.error();
   if (choice.kind == DeviceKind::kCuda) {
     return Error{
@@ -83,17 +95,19 @@ Result<TrainingFootprint> footprint_of(const TrainingChoice& choice) {
   return TrainingFootprint{sizeof(float), (*module)->stash_bytes};
 }
 
-Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun& run,
-                                 bool over_mpi, const ExchangeOf& exchange_of) {
+Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun& run, Job& job) {
+  const RunPlan& plan = run.plan();
+  const ExchangeOf exchange_of = [&job, &plan](const Place& place) {
+    return job.lane_exchange(plan.grid, place, plan.tuning.patience_ns);
+  };
   if (!choice.cuda) {
     Equipment equipment;
     equipment.device = run.devices(exchange_of);
     return equipment;
   }
   CudaSettings settings;
-  settings.grid = run.plan().grid;
   settings.tf32 = choice.tf32;
-  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, over_mpi);
+  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, plan, job);
   if (!session.ok()) return session.error();
   if (Result<void> prepared = (*session)->prepare_training(); !prepared.ok()) {
     return prepared.error();

@@ -9,8 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/grid.h"
-#include "executor/threads_run.h"
+#include "executor/job.h"
 #include "executor/training_run.h"
 #include "scheduler_core/result.h"
 
@@ -46,14 +45,12 @@ struct TrainingChoice {
 /// sentence that begins with "no CUDA device".
 Result<TrainingFootprint> footprint_of(const TrainingChoice& choice);
 
-/// For the workers of `run`, all in this process unless `over_mpi`; errors as
-/// of equip().
-Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun& run,
-                                 bool over_mpi, const ExchangeOf& exchange_of);
+/// For the workers of `plan` in this process. All processes of the job call it
+/// at the same point. The error of a device that is not there is one sentence
+/// that begins with "no CUDA device".
+Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& job);
 
-/// For the workers of `grid`, all in this process unless `over_mpi`. The error
-/// of a device that is not there is one sentence that begins with "no CUDA
-/// device".
-Result<Equipment> equip(const DeviceChoice& choice, const Grid& grid, bool over_mpi);
+/// The same for a run that trains. `job` outlives the equipment.
+Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun& run, Job& job);
 
 }  // namespace rrfp

@@ -39,9 +39,10 @@ Result<Job> Job::open(TransportKind kind) {
   } else if (!by_mpi) {
     return Error{"--transport mpi: no launcher started this process; use mpirun or srun"};
   }
+  job.local_process_ = launch->local_process;
   MpiSettings settings;
   settings.sleep_ns = sleep_between_looks_ns(launch->processes);
-  Result<std::unique_ptr<MpiSession>> session = open_mpi(settings);
+  Result<std::unique_ptr<ProcessSession>> session = open_mpi(settings);
   if (!session.ok()) return session.error();
   job.session_ = std::move(*session);
   return job;
@@ -59,6 +60,16 @@ std::shared_ptr<LaneExchange> Job::lane_exchange(const Grid& grid, const Place& 
   return std::make_shared<ThreadsLaneExchange>(shared, place.lane);
 }
 
+Result<void> Job::check_size(const Grid& grid) const {
+  if (session_ == nullptr || grid.size() == session_->transport().endpoints()) return {};
+  const std::string needed = std::to_string(grid.size());
+  return Error{"this run takes " + needed + " processes (" + std::to_string(grid.replicas) +
+               " replicas x " + std::to_string(grid.ranks) + " ranks x " +
+               std::to_string(grid.lanes) + " lanes), found " +
+               std::to_string(session_->transport().endpoints()) + ": mpirun -n " + needed +
+               " rrfp run ..."};
+}
+
 Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_device,
                             std::shared_ptr<IterationSink> sink,
                             const TransportMaker& make_transport) {
@@ -69,13 +80,15 @@ Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_devic
     return run_on_threads(prepared.plan, make_device, std::move(sink),
                           default_tuning(prepared.plan->grid.size()), stop, make_transport);
   }
-  RRFP_CHECK(!make_transport);
-  Transport& transport = session_->transport();
+  if (Result<void> fits = check_size(prepared.plan->grid); !fits.ok()) return fits.error();
+  Transport& control = session_->transport();
+  const Place place = prepared.plan->grid.place(control.endpoint());
   WaitingLine line;
   const StopSignals signals(stop, &line);
-  const std::unique_ptr<Device> device =
-      make_device(prepared.plan->grid.place(transport.endpoint()));
-  return run_in_process(*prepared.plan, *device, *sink, transport, *stop, line);
+  const std::unique_ptr<Transport> own = make_transport ? make_transport(place, control) : nullptr;
+  const std::unique_ptr<Device> device = make_device(place);
+  return run_in_process(*prepared.plan, *device, *sink, own != nullptr ? *own : control, *stop,
+                        line);
 }
 
 void Job::close(const RunOutcome& last, int status) {

@@ -13,7 +13,7 @@
 
 #include "executor/lane_exchange.h"
 #include "executor/launcher.h"
-#include "executor/mpi_module.h"
+#include "executor/process_session.h"
 #include "executor/run_setup.h"
 #include "executor/threads_run.h"
 
@@ -33,10 +33,13 @@ class Job {
   Job& operator=(Job&&) noexcept = default;
   ~Job();
 
-  bool over_mpi() const { return session_ != nullptr; }
+  /// The processes of the job; null where its workers are threads of this one.
+  ProcessSession* processes() const { return session_.get(); }
+  /// Which of the processes of its host this is.
+  int local_process() const { return local_process_; }
   /// This process speaks for the job, and has its records.
   bool speaks() const { return session_ == nullptr || session_->transport().endpoint() == 0; }
-  std::string name() const { return over_mpi() ? "mpi" : "threads"; }
+  std::string name() const { return session_ != nullptr ? "mpi" : "threads"; }
 
   /// The collective of one lane's group, for devices that compute. Under MPI
   /// every process calls it once, at the same point; over threads, once for
@@ -44,9 +47,12 @@ class Job {
   std::shared_ptr<LaneExchange> lane_exchange(const Grid& grid, const Place& place,
                                               std::int64_t patience_ns);
 
+  /// Where workers are processes, each must be one. The error says how many are
+  /// needed.
+  Result<void> check_size(const Grid& grid) const;
+
   /// Sets the number of the run in `prepared`. `sink` is used where this
-  /// process speaks. `make_transport` may be empty. REQUIRES: it is, over MPI.
-  /// The error: too few processes.
+  /// process speaks. `make_transport` may be empty. The error: see check_size().
   Result<RunOutcome> run(PreparedRun& prepared, const DeviceMaker& make_device,
                          std::shared_ptr<IterationSink> sink,
                          const TransportMaker& make_transport = {});
@@ -58,8 +64,9 @@ class Job {
  private:
   Job() = default;
 
-  std::unique_ptr<MpiSession> session_;
+  std::unique_ptr<ProcessSession> session_;
   std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups_;  // by endpoint of lane 0
+  int local_process_ = 0;
   int runs_ = 0;
 };
 

@@ -24,7 +24,7 @@ std::string program_folder() {
 
 }  // namespace
 
-Result<std::unique_ptr<MpiSession>> open_mpi(const MpiSettings& settings) {
+Result<std::unique_ptr<ProcessSession>> open_mpi(const MpiSettings& settings) {
   const std::string path =
       environment("RRFP_MPI_MODULE").value_or(program_folder() + "librrfp_mpi.so");
   // Global, for the parts that MPI opens itself look for its symbols.
@@ -38,9 +38,9 @@ Result<std::unique_ptr<MpiSession>> open_mpi(const MpiSettings& settings) {
     return Error{path + ": is no MPI module of this program, or of another version"};
   }
   std::string error;
-  MpiSession* session = offered->open(settings, error);
+  ProcessSession* session = offered->open(settings, error);
   if (session == nullptr) return Error{path + ": " + error};
-  return std::unique_ptr<MpiSession>(session);
+  return std::unique_ptr<ProcessSession>(session);
 }
 
 Result<const CudaModule*> open_cuda() {

@@ -13,7 +13,7 @@ namespace rrfp {
 
 /// The error names the file and what the loader or MPI said. The module stays
 /// open to the end of the program.
-Result<std::unique_ptr<MpiSession>> open_mpi(const MpiSettings& settings);
+Result<std::unique_ptr<ProcessSession>> open_mpi(const MpiSettings& settings);
 
 /// The error is one sentence that begins with "no CUDA device". The module
 /// stays open to the end of the program.

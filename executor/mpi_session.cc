@@ -49,7 +49,7 @@ class MpiLaneExchange final : public LaneExchange {
   int lanes_ = 0;
 };
 
-class Session final : public MpiSession {
+class Session final : public ProcessSession {
  public:
   Session(MPI_Comm communicator, const MpiSettings& settings)
       : communicator_(communicator),
@@ -83,7 +83,7 @@ class Session final : public MpiSession {
   std::unique_ptr<MpiTransport> transport_;
 };
 
-MpiSession* open_session(const MpiSettings& settings, std::string& error) {
+ProcessSession* open_session(const MpiSettings& settings, std::string& error) {
   // The default slack of 50 us would be added to every sleep.
   prctl(PR_SET_TIMERSLACK, 1);
   int provided = 0;

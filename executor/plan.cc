@@ -4,6 +4,21 @@
 
 namespace rrfp {
 
+std::vector<std::pair<int, int>> tensor_channels(const RunPlan& plan) {
+  const Grid& grid = plan.grid;
+  std::set<std::pair<int, int>> channels;
+  for (int replica = 0; replica < grid.replicas; ++replica) {
+    for (const Edge& edge : plan.world(0, replica).program().edges()) {
+      if (edge.local() || !edge.carries) continue;
+      for (int lane = 0; lane < grid.lanes; ++lane) {
+        channels.insert({grid.endpoint({replica, edge.from_rank, lane}),
+                         grid.endpoint({replica, edge.to_rank, lane})});
+      }
+    }
+  }
+  return {channels.begin(), channels.end()};
+}
+
 std::vector<std::pair<int, int>> pairs_that_talk(const RunPlan& plan) {
   const Grid& grid = plan.grid;
   std::set<std::pair<int, int>> pairs;

@@ -66,6 +66,9 @@ class IterationSink {
   virtual Result<void> on_iteration(IterationRecord record) = 0;
 };
 
+/// The channels of tensors, (from, to), in order.
+std::vector<std::pair<int, int>> tensor_channels(const RunPlan& plan);
+
 /// Who talks to whom, (from, to).
 std::vector<std::pair<int, int>> pairs_that_talk(const RunPlan& plan);
 

@@ -2,16 +2,8 @@
 
 namespace rrfp {
 
-Result<RunOutcome> run_in_process(const RunPlan& plan, Device& device, IterationSink& sink,
-                                  Transport& transport, const std::atomic<bool>& stop,
-                                  WaitingLine& line) {
-  if (plan.grid.size() != transport.endpoints()) {
-    const std::string needed = std::to_string(plan.grid.size());
-    return Error{"this run takes " + needed + " processes (" + std::to_string(plan.grid.replicas) +
-                 " replicas x " + std::to_string(plan.grid.ranks) + " ranks x " +
-                 std::to_string(plan.grid.lanes) + " lanes), found " +
-                 std::to_string(transport.endpoints()) + ": mpirun -n " + needed + " rrfp run ..."};
-  }
+RunOutcome run_in_process(const RunPlan& plan, Device& device, IterationSink& sink,
+                          Transport& transport, const std::atomic<bool>& stop, WaitingLine& line) {
   const MonotonicClock clock;
   Worker worker(plan, transport, device, clock, transport.endpoint() == 0 ? &sink : nullptr, stop,
                 &line);

@@ -10,10 +10,9 @@
 namespace rrfp {
 
 /// `sink` is used at endpoint 0 only. `line` always says what this worker waits
-/// for, so that a signal handler can write it. The error of a plan that does
-/// not fit says how many processes are needed.
-Result<RunOutcome> run_in_process(const RunPlan& plan, Device& device, IterationSink& sink,
-                                  Transport& transport, const std::atomic<bool>& stop,
-                                  WaitingLine& line);
+/// for, so that a signal handler can write it. REQUIRES: as many endpoints as
+/// the plan has workers.
+RunOutcome run_in_process(const RunPlan& plan, Device& device, IterationSink& sink,
+                          Transport& transport, const std::atomic<bool>& stop, WaitingLine& line);
 
 }  // namespace rrfp

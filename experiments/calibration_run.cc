@@ -22,7 +22,7 @@ Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
   if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
   const Result<DeviceChoice> device = device_of(options);
   if (!device.ok()) return device.error();
-  const Result<Equipment> equipment = equip(*device, prepared->plan->grid, job.over_mpi());
+  const Result<Equipment> equipment = equip(*device, *prepared->plan, job);
   if (!equipment.ok()) return equipment.error();
   auto sink = std::make_shared<KeepingSink>();
   Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);
@@ -36,7 +36,8 @@ Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
   }
   calibration = calibrate(overheads);
   const int workers = prepared->plan->grid.size();
-  probe_timers(job.over_mpi() ? 1 : workers, job.over_mpi() ? 200 : 100, calibration);
+  const bool threads = job.processes() == nullptr;
+  probe_timers(threads ? workers : 1, threads ? 100 : 200, calibration);
   calibration.workers = workers;
   return calibration;
 }

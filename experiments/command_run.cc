@@ -170,7 +170,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
 
   Result<Job> job = Job::open(*kind);
   if (!job.ok()) return job.error();
-  const Result<Equipment> equipment = equip(*device, plan.grid, job->over_mpi());
+  const Result<Equipment> equipment = equip(*device, plan, *job);
   if (!equipment.ok()) return equipment.error();
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
@@ -196,7 +196,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
         terminal.out << figures_as_json(*capture, files.name, job->name());
       } else {
         terminal.out << describe_case(prepared->cases[0][0]) << "\non " << plan.grid.size()
-                     << (job->over_mpi() ? " processes" : " threads")
+                     << (job->processes() != nullptr ? " processes" : " threads")
                      << (equipment->about.empty() ? "" : ", " + equipment->about) << "\n"
                      << figures_as_text(*capture);
       }

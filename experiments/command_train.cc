@@ -226,12 +226,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
   auto capture = std::make_shared<Capture>(training->prepared.plan, files);
   training->sink->set_next(capture);
-  const RunPlan& plan = training->plan();
-  const ExchangeOf exchange_of = [&](const Place& place) {
-    return job->lane_exchange(plan.grid, place, plan.tuning.patience_ns);
-  };
-  const Result<Equipment> equipment =
-      equip_training(*choice, *training, job->over_mpi(), exchange_of);
+  const Result<Equipment> equipment = equip_training(*choice, *training, *job);
   if (!equipment.ok()) return equipment.error();
   const Result<RunOutcome> outcome =
       job->run(training->prepared, equipment->device, training->sink, equipment->transport);

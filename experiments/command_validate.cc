@@ -55,7 +55,7 @@ Result<void> validate_policy(Job& job, const RunInput& input, int policy, int it
   plan.core.record = true;
   const Result<DeviceChoice> device = device_of(options);
   if (!device.ok()) return device.error();
-  const Result<Equipment> equipment = equip(*device, plan.grid, job.over_mpi());
+  const Result<Equipment> equipment = equip(*device, plan, job);
   if (!equipment.ok()) return equipment.error();
   auto sink = std::make_shared<ValidatingSink>();
   const Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);

@@ -1,6 +1,7 @@
-# CUDA, which nothing needs. Two things come of it, see executor/CMakeLists.txt:
+# CUDA, which nothing needs. Three things come of it, see executor/CMakeLists.txt:
 #   RRFP_CUDA_HEADERS  the headers of the runtime are here: host code compiles, and its double
 #                      (the same host code on CPU threads) can be built and tested
+#   RRFP_CUDA_NCCL     so are those of NCCL: several processes with a GPU each can be connected
 #   RRFP_CUDA_KERNELS  nvcc and the static runtime are here: the module for real devices
 
 set(RRFP_CUDA AUTO CACHE STRING "The CUDA module: AUTO (where nvcc is found), ON or OFF")
@@ -10,6 +11,7 @@ if(NOT RRFP_CUDA MATCHES "^(AUTO|ON|OFF)$")
 endif()
 
 set(RRFP_CUDA_HEADERS FALSE)
+set(RRFP_CUDA_NCCL FALSE)
 set(RRFP_CUDA_KERNELS FALSE)
 set(cuda_lacks "")
 if(NOT RRFP_CUDA STREQUAL "OFF")
@@ -18,6 +20,23 @@ if(NOT RRFP_CUDA STREQUAL "OFF")
     set(cuda_lacks "no CUDA toolkit of 12.4 or later was found; -DCUDAToolkit_ROOT=<its folder>")
   else()
     set(RRFP_CUDA_HEADERS TRUE)
+    find_path(RRFP_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_HOME
+              PATH_SUFFIXES include)
+    if(RRFP_NCCL_INCLUDE_DIR)
+      file(STRINGS "${RRFP_NCCL_INCLUDE_DIR}/nccl.h" nccl_lines
+           REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) [0-9]+$")
+      string(REGEX REPLACE "[^;]*NCCL_[A-Z]+ " "" nccl_version "${nccl_lines}")
+      string(REPLACE ";" "." nccl_version "${nccl_version}")
+    endif()
+    if(NOT RRFP_NCCL_INCLUDE_DIR)
+      message(STATUS "RRFP_CUDA: without NCCL: there is no nccl.h; "
+              "-DRRFP_NCCL_INCLUDE_DIR=<its folder>")
+    elseif(nccl_version VERSION_LESS 2.20)
+      message(STATUS "RRFP_CUDA: without NCCL: nccl.h is of ${nccl_version}, before 2.20")
+    else()
+      set(RRFP_CUDA_NCCL TRUE)
+      message(STATUS "RRFP_CUDA: with NCCL ${nccl_version}")
+    endif()
     if(RRFP_SANITIZE)
       # Device code is not instrumented, and loading it would need a driver: the double is enough.
       set(cuda_lacks "a build with sanitizers has the double alone")

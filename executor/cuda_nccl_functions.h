@@ -1,0 +1,38 @@
+// The functions of NCCL that are used. The library is opened when processes
+// connect their devices, and not before: opening it takes long, and all else
+// works where it is missing.
+//
+// Thread safety: immutable once loaded; share freely.
+#pragma once
+
+#include <nccl.h>
+
+#include "scheduler_core/result.h"
+
+namespace rrfp {
+
+struct CudaNcclFunctions {
+  decltype(&ncclGetVersion) version = nullptr;
+  decltype(&ncclGetUniqueId) unique_id = nullptr;
+  decltype(&ncclCommInitRankConfig) init = nullptr;
+  decltype(&ncclCommGetAsyncError) async_error = nullptr;
+  decltype(&ncclCommFinalize) finalize = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
+  decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) receive = nullptr;
+  decltype(&ncclAllGather) all_gather = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclGetErrorString) error_string = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
+};
+
+/// The oldest that has all of them, and finalizes as is done here.
+inline constexpr int kOldestNccl = NCCL_VERSION(2, 20, 0);
+
+/// Of the library on the loader's path, or of the double. The error says where
+/// it was looked for, or that it is too old.
+Result<CudaNcclFunctions> load_cuda_nccl();
+
+}  // namespace rrfp

@@ -1,0 +1,29 @@
+// The processes of a job of which this is one: how each reaches the others.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <memory>
+
+#include "executor/lane_exchange.h"
+#include "executor/transport.h"
+
+namespace rrfp {
+
+class ProcessSession {
+ public:
+  virtual ~ProcessSession() = default;
+  /// Of this process, which is one endpoint.
+  virtual Transport& transport() = 0;
+  /// Of the processes that give the same `group`, in the order of `lane`. All
+  /// processes of the job call it, at the same point.
+  virtual std::unique_ptr<LaneExchange> lane_exchange(int group, int lane) = 0;
+  /// All processes have come so far, or one of them is lost and the job ends.
+  virtual void barrier() = 0;
+  /// Ends all processes of the job, at once.
+  [[noreturn]] virtual void abort(int status) = 0;
+  /// Leaves the job in an orderly way. REQUIRES: everybody does.
+  virtual void finish() = 0;
+};
+
+}  // namespace rrfp
