@@ -13,6 +13,8 @@ namespace rrfp {
 namespace {
 
 constexpr std::size_t kEmulatedPayload = 4096;
+// To open and connect a device may take many seconds, here or elsewhere.
+constexpr std::int64_t kConnectPatienceNs = 300'000'000'000;
 
 // Where there are cores enough, a worker looks all the time.
 std::int64_t between_looks_ns(int workers) {
@@ -49,7 +51,7 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, const R
   if (session == nullptr) return Error{error};
   if (processes == nullptr) return session;
   const std::unique_ptr<LaneExchange> everyone =
-      processes->lane_exchange(0, settings.first_endpoint);
+      processes->lane_exchange(0, settings.first_endpoint, kConnectPatienceNs);
   const CudaPeers peers = {settings.first_endpoint, tensor_channels(plan), everyone.get(),
                            plan.tuning.patience_ns};
   if (Result<void> connected = session->connect(peers); !connected.ok()) return connected.error();

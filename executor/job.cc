@@ -53,7 +53,7 @@ Job::~Job() = default;
 std::shared_ptr<LaneExchange> Job::lane_exchange(const Grid& grid, const Place& place,
                                                  std::int64_t patience_ns) {
   const int group = grid.endpoint({place.replica, place.rank, 0});
-  if (session_ != nullptr) return session_->lane_exchange(group, place.lane);
+  if (session_ != nullptr) return session_->lane_exchange(group, place.lane, patience_ns);
   if (grid.lanes == 1) return std::make_shared<LoneExchange>();
   std::shared_ptr<ThreadsLaneGroup>& shared = groups_[group];
   if (shared == nullptr) shared = std::make_shared<ThreadsLaneGroup>(grid.lanes, patience_ns);

@@ -59,7 +59,7 @@ class Session final : public ProcessSession {
   Session& operator=(const Session&) = delete;
 
   Transport& transport() override { return *transport_; }
-  std::unique_ptr<LaneExchange> lane_exchange(int group, int lane) override {
+  std::unique_ptr<LaneExchange> lane_exchange(int group, int lane, std::int64_t) override {
     MPI_Comm of_group = MPI_COMM_NULL;
     MPI_Comm_split(communicator_, group, lane, &of_group);
     return std::make_unique<MpiLaneExchange>(of_group);

@@ -3,6 +3,7 @@
 // Thread safety: one thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "executor/lane_exchange.h"
@@ -16,8 +17,10 @@ class ProcessSession {
   /// Of this process, which is one endpoint.
   virtual Transport& transport() = 0;
   /// Of the processes that give the same `group`, in the order of `lane`. All
-  /// processes of the job call it, at the same point.
-  virtual std::unique_ptr<LaneExchange> lane_exchange(int group, int lane) = 0;
+  /// processes of the job call it, at the same point. A lane that takes longer
+  /// than the patience is an error, where that can be noticed (not over MPI).
+  virtual std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
+                                                      std::int64_t patience_ns) = 0;
   /// All processes have come so far, or one of them is lost and the job ends.
   virtual void barrier() = 0;
   /// Ends all processes of the job, at once.
