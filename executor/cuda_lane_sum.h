@@ -1,37 +1,37 @@
-// The all-reduce inside a task, for lanes that compute on a device each: parts
-// go through memory of the host, and each lane adds all of them in lane order.
+// The all-reduce inside a task, for lanes that compute on a device each: every
+// lane gathers the parts of all and adds them in lane order, so that all have
+// the same bits, whatever carried the parts.
 //
-// Blocks the worker until all lanes of the group have come; so a lane begins a
-// task only once all have started it.
+// A lane begins a task only once all have started it, for it waits here for
+// the others.
 //
 // Not thread safe.
 #pragma once
 
 #include <memory>
 
-#include "executor/cuda_compute.h"
-#include "executor/lane_exchange.h"
+#include "executor/cuda_lane_gather.h"
 
 namespace rrfp {
 
 class CudaLaneSum {
  public:
-  /// For parts of up to `most` numbers. Nothing is allocated for one lane.
-  static Result<CudaLaneSum> create(std::shared_ptr<LaneExchange> exchange, int lanes,
+  /// For parts of up to `most` numbers.
+  static Result<CudaLaneSum> create(std::unique_ptr<CudaLaneGather> gather, int lanes,
                                     std::size_t most);
   CudaLaneSum() = default;  ///< one lane
 
   /// `part`, this lane's, becomes the sum of all lanes'; equal bits on each.
   void sum(CudaCompute& compute, const CudaMatrix& part);
 
- private:
-  Result<void> exchange(CudaCompute& compute, const CudaMatrix& part);
+  /// See CudaLaneGather.
+  bool waits_in_stream() const { return gather_ != nullptr && gather_->waits_in_stream(); }
 
-  std::shared_ptr<LaneExchange> exchange_;
+ private:
+  std::unique_ptr<CudaLaneGather> gather_;
   std::size_t lanes_ = 1;
   std::size_t most_ = 0;
-  CudaPinnedMemory staging_;  // the parts of all lanes
-  CudaMemory other_;          // the part of one
+  CudaMemory parts_;  // of all lanes
 };
 
 }  // namespace rrfp

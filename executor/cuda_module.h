@@ -35,6 +35,8 @@ struct CudaSettings {
   int workers = 1;
   /// A message carries at most so many bytes.
   std::size_t payload_limit = std::numeric_limits<std::size_t>::max();
+  /// What waits for another process for longer is taken for lost.
+  std::int64_t patience_ns = 5'000'000'000;
   /// Between two looks at what a stream has done; 0: look all the time.
   std::int64_t look_every_ns = 0;
   /// Matrix products of training may round their inputs to TF32.
@@ -49,8 +51,6 @@ struct CudaPeers {
   std::vector<std::pair<int, int>> channels;
   /// All processes, as lanes in the order of endpoints. Used during connect().
   LaneExchange* everyone = nullptr;
-  /// What takes longer is taken for lost.
-  std::int64_t patience_ns = 5'000'000'000;
 };
 
 /// A device cut into one partition per worker of this process.

@@ -17,16 +17,6 @@ Result<int> count_sms(int device) {
   return std::max(sms, 1);
 }
 
-// Priorities are from the least to the most, which is the lesser number.
-Result<int> highest_priority() {
-  int least = 0;
-  int most = 0;
-  Result<void> asked = check_cuda("cudaDeviceGetStreamPriorityRange",
-                                  cudaDeviceGetStreamPriorityRange(&least, &most));
-  if (!asked.ok()) return asked.error();
-  return most;
-}
-
 #if RRFP_CUDA_GREEN_CONTEXTS
 // On sm_90 partitions are of at least 8 SMs, in multiples of 8; coarser is allowed everywhere.
 constexpr unsigned kSmStep = 8;
@@ -55,6 +45,16 @@ Share split(const CudaDriver& driver, int device, int count) {
 #endif
 
 }  // namespace
+
+// Priorities are from the least to the most, which is the lesser number.
+Result<int> highest_stream_priority() {
+  int least = 0;
+  int most = 0;
+  Result<void> asked = check_cuda("cudaDeviceGetStreamPriorityRange",
+                                  cudaDeviceGetStreamPriorityRange(&least, &most));
+  if (!asked.ok()) return asked.error();
+  return most;
+}
 
 CudaPartition::~CudaPartition() {
   for (cudaStream_t stream : {compute_, copies_}) {
@@ -113,7 +113,7 @@ Result<bool> CudaDevicePartitions::cut_into_contexts([[maybe_unused]] int device
   if (Result<void> ready = check_cuda("cudaFree", cudaFree(nullptr)); !ready.ok()) {
     return ready.error();
   }
-  const Result<int> priority = highest_priority();
+  const Result<int> priority = highest_stream_priority();
   if (!priority.ok()) return priority.error();
   Share share = split(driver, device, count);
   if (share.resources.empty()) return false;
@@ -143,7 +143,7 @@ Result<bool> CudaDevicePartitions::cut_into_contexts([[maybe_unused]] int device
 Result<void> CudaDevicePartitions::cut_into_streams(int device, int count) {
   const Result<int> sms = count_sms(device);
   if (!sms.ok()) return sms.error();
-  const Result<int> priority = highest_priority();
+  const Result<int> priority = highest_stream_priority();
   if (!priority.ok()) return priority.error();
   for (int index = 0; index < count; ++index) {
     partitions_.emplace_back(new CudaPartition);

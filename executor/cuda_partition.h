@@ -58,6 +58,9 @@ class CudaPartition {
 #endif
 };
 
+/// Of the current device.
+Result<int> highest_stream_priority();
+
 /// A device cut into equal partitions.
 class CudaDevicePartitions {
  public:

@@ -1,6 +1,7 @@
 #include "executor/cuda_queue_device.h"
 
 #include <algorithm>
+#include <string>
 
 #include "executor/cuda_error.h"
 #include "executor/cuda_launchers.h"
@@ -37,6 +38,10 @@ void CudaQueueDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64
   if (const Result<bool> enqueued = enqueue_due(now_ns); !enqueued.ok()) fail(enqueued.error());
 }
 
+bool CudaQueueDevice::lanes_are_missing(const Held& held, std::int64_t now_ns) const {
+  return waits_for_lanes() && now_ns > held.enqueued_ns + settings_.patience_ns;
+}
+
 // True where the work of a task was enqueued.
 Result<bool> CudaQueueDevice::enqueue_due(std::int64_t now_ns) {
   bool any = false;
@@ -49,13 +54,14 @@ Result<bool> CudaQueueDevice::enqueue_due(std::int64_t now_ns) {
       held.start_mark = *mark;
     }
     if (settings_.grid.lanes > 1 && !held.group_started) break;
-    if (Result<void> enqueued = enqueue_work(held); !enqueued.ok()) return enqueued.error();
+    if (Result<void> enqueued = enqueue_work(held, now_ns); !enqueued.ok()) return enqueued.error();
     any = true;
   }
   return any;
 }
 
-Result<void> CudaQueueDevice::enqueue_work(Held& held) {
+Result<void> CudaQueueDevice::enqueue_work(Held& held, std::int64_t now_ns) {
+  held.enqueued_ns = now_ns;
   if (settings_.grid.lanes > 1) {
     const int group = place_.replica * settings_.grid.ranks + place_.rank;
     note_group_work(group, place_.lane, static_cast<std::uint64_t>(held.task));
@@ -87,9 +93,17 @@ std::optional<DeviceEvent> CudaQueueDevice::poll(std::int64_t now_ns) {
     return DeviceEvent{DeviceEvent::Type::kStarted, held.task, now_ns};
   }
   if (!failure_) {
-    if (held.end_mark == 0 || reached < held.end_mark || now_ns < held.not_done_before_ns) {
+    if (held.end_mark == 0) return std::nullopt;
+    if (reached < held.end_mark && lanes_are_missing(held, now_ns)) {
+      // Its stream is stuck; it is reported as ended, like all after an error.
+      fail(Error{name_of(held.task) + " has been in its stream for " +
+                 std::to_string(settings_.patience_ns / 1'000'000) +
+                 " ms: another lane of its group has not come to one of its sums"});
+    } else if (reached < held.end_mark || now_ns < held.not_done_before_ns) {
       return std::nullopt;
     }
+  }
+  if (!failure_) {
     if (Result<void> finished = finish(held.task); !finished.ok()) fail(finished.error());
   }
   const TaskId task = held.task;

@@ -14,8 +14,10 @@
 // Not thread safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "executor/cuda_module.h"
@@ -34,6 +36,13 @@ class CudaQueueDevice : public Device {
   std::int64_t next_event_ns() const override;
   bool busy() const override { return head_ < queue_.size(); }
   void on_group_start(TaskId task, std::int64_t start_ns) override;
+  void stop() override {
+    if (on_stop_) on_stop_();
+  }
+
+  /// What is to be done where the run ends early, so that nobody waits for
+  /// this device and it for nobody.
+  void set_on_stop(std::function<void()> on_stop) { on_stop_ = std::move(on_stop); }
 
  protected:
   /// `partitions` holds `partition`, and is kept.
@@ -55,6 +64,7 @@ class CudaQueueDevice : public Device {
     TaskId task = kNoTask;
     std::int64_t not_before_ns = 0;
     std::int64_t not_done_before_ns = 0;
+    std::int64_t enqueued_ns = 0;
     std::int64_t start_mark = 0;  // 0: not enqueued
     std::int64_t end_mark = 0;    // 0: nor is its work
     bool started = false;         // and said so
@@ -68,8 +78,14 @@ class CudaQueueDevice : public Device {
   /// `task` is not to end sooner after its start.
   virtual std::int64_t least_length_ns([[maybe_unused]] TaskId task) const { return 0; }
 
+  /// For errors.
+  virtual std::string name_of(TaskId task) const = 0;
+  /// The work of a task waits in the stream for other lanes.
+  virtual bool waits_for_lanes() const { return false; }
+
   Result<bool> enqueue_due(std::int64_t now_ns);
-  Result<void> enqueue_work(Held& held);
+  Result<void> enqueue_work(Held& held, std::int64_t now_ns);
+  bool lanes_are_missing(const Held& held, std::int64_t now_ns) const;
   void fail(const Error& error) {
     if (!failure_) failure_ = error;
   }
@@ -83,6 +99,7 @@ class CudaQueueDevice : public Device {
   std::size_t next_ = 0;  // the first whose work is not enqueued
   std::int64_t looked_ns_ = 0;
   std::optional<Error> failure_;
+  std::function<void()> on_stop_;
 };
 
 }  // namespace rrfp

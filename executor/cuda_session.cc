@@ -1,5 +1,6 @@
 // The module's one entry point.
 #include "executor/cuda_compute.h"
+#include "executor/cuda_connections.h"
 #include "executor/cuda_local_transport.h"
 #include "executor/cuda_module.h"
 #include "executor/cuda_partition.h"
@@ -17,9 +18,15 @@ class Session final : public CudaSession {
       : settings_(settings),
         partitions_(std::make_shared<CudaDevicePartitions>(std::move(partitions))) {}
 
-  std::string describe() const override { return partitions_->describe(); }
+  std::string describe() const override {
+    return partitions_->describe() +
+           (connections_ != nullptr ? ", " + connections_->describe() : "");
+  }
   std::unique_ptr<Device> synthetic_device(const Place& place) override {
-    return std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_);
+    auto made =
+        std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_);
+    if (connections_ != nullptr) made->set_on_stop([kept = connections_] { kept->abort(); });
+    return made;
   }
   Result<void> prepare_training() override {
     const Result<std::unique_ptr<CudaCompute>> tried =
@@ -29,15 +36,29 @@ class Session final : public CudaSession {
   std::unique_ptr<Device> training_device(const Place& place,
                                           std::shared_ptr<const CpuTraining> training,
                                           std::shared_ptr<LaneExchange> exchange) override {
-    return std::make_unique<CudaTrainingDevice>(partitions_, partition(place), place, settings_,
-                                                std::move(training), std::move(exchange));
+    LaneGatherMaker gather = [exchange](std::size_t most) {
+      return gather_through_host(exchange, most);
+    };
+    std::function<void()> on_stop = [exchange] { exchange->leave(); };
+    if (connections_ != nullptr) {
+      gather = [kept = connections_](std::size_t) -> Result<std::unique_ptr<CudaLaneGather>> {
+        return kept->lane_gather(kept);
+      };
+      on_stop = [kept = connections_] { kept->abort(); };
+    }
+    auto made = std::make_unique<CudaTrainingDevice>(
+        partitions_, partition(place), place, settings_, std::move(training), std::move(gather));
+    made->set_on_stop(std::move(on_stop));
+    return made;
   }
-  Result<void> connect(const CudaPeers&) override {
-    return Error{
-        "several processes cannot share CUDA devices yet; run one process, whose ranks "
-        "then share one device"};
+  Result<void> connect(const CudaPeers& peers) override {
+    Result<std::shared_ptr<CudaConnections>> made = connect_cuda(settings_, peers, partitions_);
+    if (!made.ok()) return made.error();
+    connections_ = std::move(*made);
+    return {};
   }
   std::unique_ptr<Transport> transport(const Place& place, Transport& control) override {
+    if (connections_ != nullptr) return connections_->transport(connections_, control);
     return std::make_unique<CudaLocalTransport>(partitions_, partition(place), control,
                                                 settings_.look_every_ns);
   }
@@ -49,14 +70,30 @@ class Session final : public CudaSession {
 
   const CudaSettings settings_;
   const std::shared_ptr<CudaDevicePartitions> partitions_;
+  std::shared_ptr<CudaConnections> connections_;  // null: one process
 };
 
-CudaSession* open_session(const CudaSettings& settings, std::string& error) {
+// Several processes take a device each, in their order on the host. A launcher that binds one to
+// each shows a process that one only.
+Result<int> choose_device(const CudaSettings& settings) {
   const Result<int> count = count_cuda_devices();
-  if (!count.ok()) {
-    error = count.error().message;
+  if (!count.ok()) return count.error();
+  const bool one_of_many = settings.workers < settings.grid.size();
+  if (one_of_many && *count == 1) return 0;
+  if (settings.device >= 0 && settings.device < *count) return settings.device;
+  return Error{"no CUDA device " + std::to_string(settings.device) + ": the driver sees " +
+               std::to_string(*count) + ", numbered from 0" +
+               (one_of_many ? "; start no more processes on a host than it has GPUs" : "")};
+}
+
+CudaSession* open_session(const CudaSettings& asked, std::string& error) {
+  CudaSettings settings = asked;
+  const Result<int> device = choose_device(asked);
+  if (!device.ok()) {
+    error = device.error().message;
     return nullptr;
   }
+  settings.device = *device;
   Result<CudaDevicePartitions> partitions =
       CudaDevicePartitions::create(settings.device, settings.workers);
   if (!partitions.ok()) {
@@ -67,6 +104,15 @@ CudaSession* open_session(const CudaSettings& settings, std::string& error) {
 }
 
 }  // namespace
+
+#if !RRFP_CUDA_NCCL
+Result<std::shared_ptr<CudaConnections>> connect_cuda(const CudaSettings&, const CudaPeers&,
+                                                      std::shared_ptr<CudaDevicePartitions>) {
+  return Error{
+      "several processes with a GPU each need NCCL, and rrfp was built without it (there was no "
+      "nccl.h); run one process, whose ranks then share one GPU"};
+}
+#endif
 
 }  // namespace rrfp
 

@@ -36,6 +36,9 @@ class CudaSyntheticDevice final : public CudaQueueDevice {
   Result<void> finish_iteration() override;
 
  private:
+  std::string name_of(TaskId task) const override {
+    return to_string(world_->program().task(task));
+  }
   Result<void> enqueue(TaskId task) override;
   Result<void> finish(TaskId task) override;
   Result<std::size_t> check_inputs(TaskId task);  // how many bytes

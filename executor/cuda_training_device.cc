@@ -13,10 +13,10 @@ CudaTrainingDevice::CudaTrainingDevice(std::shared_ptr<CudaDevicePartitions> par
                                        CudaPartition& partition, const Place& place,
                                        const CudaSettings& settings,
                                        std::shared_ptr<const CpuTraining> training,
-                                       std::shared_ptr<LaneExchange> exchange)
+                                       LaneGatherMaker make_gather)
     : CudaQueueDevice(std::move(partitions), partition, place, settings),
       training_(std::move(training)),
-      exchange_(std::move(exchange)) {}
+      make_gather_(std::move(make_gather)) {}
 
 // --- What lasts: weights and memory.
 
@@ -47,8 +47,11 @@ Result<void> CudaTrainingDevice::make_stages() {
   Result<CudaMemory> scratch = CudaMemory::create(measure.bytes(), "the passes of a stage");
   if (!scratch.ok()) return scratch.error();
   scratch_ = std::move(*scratch);
-  Result<CudaLaneSum> lanes = CudaLaneSum::create(exchange_, training_->grid.lanes,
-                                                  TensorShape{most_rows, spec().width}.size());
+  if (training_->grid.lanes == 1) return {};
+  const std::size_t most = TensorShape{most_rows, spec().width}.size();
+  Result<std::unique_ptr<CudaLaneGather>> gather = make_gather_(most);
+  if (!gather.ok()) return gather.error();
+  Result<CudaLaneSum> lanes = CudaLaneSum::create(std::move(*gather), training_->grid.lanes, most);
   if (!lanes.ok()) return lanes.error();
   lanes_ = std::move(*lanes);
   return {};

@@ -17,6 +17,7 @@
 // Not thread safe; what devices share is.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,14 +31,16 @@
 
 namespace rrfp {
 
+/// For parts of up to `most` numbers.
+using LaneGatherMaker = std::function<Result<std::unique_ptr<CudaLaneGather>>(std::size_t most)>;
+
 class CudaTrainingDevice final : public CudaQueueDevice {
  public:
-  /// `partitions` holds `partition`, and is kept. `exchange`: of the rank's
-  /// lanes; not used with one lane.
+  /// `partitions` holds `partition`, and is kept. `make_gather`: makes what the
+  /// rank's lanes gather the parts of their sums by; not used with one lane.
   CudaTrainingDevice(std::shared_ptr<CudaDevicePartitions> partitions, CudaPartition& partition,
                      const Place& place, const CudaSettings& settings,
-                     std::shared_ptr<const CpuTraining> training,
-                     std::shared_ptr<LaneExchange> exchange);
+                     std::shared_ptr<const CpuTraining> training, LaneGatherMaker make_gather);
   ~CudaTrainingDevice() override { drain(); }
 
   Result<void> begin(const PreparedCase& world, int iteration) override;
@@ -50,6 +53,10 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   std::vector<std::byte> report() override;
 
  private:
+  std::string name_of(TaskId task) const override {
+    return to_string(world_->program().task(task));
+  }
+  bool waits_for_lanes() const override { return lanes_.waits_in_stream(); }
   Result<void> enqueue(TaskId task) override;
   Result<void> finish(TaskId task) override;
   std::int64_t least_length_ns(TaskId task) const override;
@@ -79,7 +86,7 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   const ModelSpec& spec() const { return training_->spec.model; }
 
   const std::shared_ptr<const CpuTraining> training_;
-  const std::shared_ptr<LaneExchange> exchange_;
+  const LaneGatherMaker make_gather_;
   std::unique_ptr<CudaCompute> compute_;
   CudaLaneSum lanes_;
   std::vector<StageCut> cuts_;                      // by stage; all

@@ -32,16 +32,17 @@ Equipment emulated(const Grid& grid, std::size_t payload_limit) {
 
 // A session for the workers of this process: all of them on one device, or one on its own, which is
 // then connected to the others.
-Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, const RunPlan& plan,
-                                                  Job& job) {
+Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::optional<int> gpu,
+                                                  const RunPlan& plan, Job& job) {
   ProcessSession* const processes = job.processes();
   if (Result<void> fits = job.check_size(plan.grid); !fits.ok()) return fits.error();
   settings.grid = plan.grid;
+  settings.device = gpu.value_or(job.local_process());
+  settings.patience_ns = plan.tuning.patience_ns;
   settings.workers = plan.grid.size();
   if (processes != nullptr) {
     settings.first_endpoint = processes->transport().endpoint();
     settings.workers = 1;
-    settings.device = job.local_process();
   }
   settings.look_every_ns = between_looks_ns(settings.workers);
   const Result<const CudaModule*> module = open_cuda();
@@ -52,8 +53,7 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, const R
   if (processes == nullptr) return session;
   const std::unique_ptr<LaneExchange> everyone =
       processes->lane_exchange(0, settings.first_endpoint, kConnectPatienceNs);
-  const CudaPeers peers = {settings.first_endpoint, tensor_channels(plan), everyone.get(),
-                           plan.tuning.patience_ns};
+  const CudaPeers peers = {settings.first_endpoint, tensor_channels(plan), everyone.get()};
   if (Result<void> connected = session->connect(peers); !connected.ok()) return connected.error();
   return session;
 }
@@ -76,7 +76,8 @@ Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& jo
   }
   CudaSettings settings;
   settings.payload_limit = choice.payload_limit.value_or(std::numeric_limits<std::size_t>::max());
-  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, plan, job);
+  const Result<std::shared_ptr<CudaSession>> session =
+      open_session(settings, choice.gpu, plan, job);
   if (!session.ok()) return session.error();
   if (choice.kind == DeviceKind::kCuda) {
     return Error{
@@ -109,7 +110,8 @@ Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun
   }
   CudaSettings settings;
   settings.tf32 = choice.tf32;
-  const Result<std::shared_ptr<CudaSession>> session = open_session(settings, plan, job);
+  const Result<std::shared_ptr<CudaSession>> session =
+      open_session(settings, choice.gpu, plan, job);
   if (!session.ok()) return session.error();
   if (Result<void> prepared = (*session)->prepare_training(); !prepared.ok()) {
     return prepared.error();

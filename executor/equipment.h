@@ -23,6 +23,9 @@ enum class DeviceKind : std::uint8_t {
 
 struct DeviceChoice {
   DeviceKind kind = DeviceKind::kEmulated;
+  /// Which of the process's GPUs; none: the first, or, where several processes
+  /// share a host, as many as the process has before it.
+  std::optional<int> gpu;
   /// Bytes of a message that travel; none: 4096 where tasks are emulated, else
   /// all.
   std::optional<std::size_t> payload_limit;
@@ -37,8 +40,9 @@ struct Equipment {
 
 /// What a run that trains asks for.
 struct TrainingChoice {
-  bool cuda = false;  ///< else the workers' own threads compute
-  bool tf32 = false;  ///< matrix products may round their inputs to TF32
+  bool cuda = false;       ///< else the workers' own threads compute
+  std::optional<int> gpu;  ///< as in DeviceChoice
+  bool tf32 = false;       ///< matrix products may round their inputs to TF32
 };
 
 /// What the model takes of such devices, for TrainingSetup. The error is one

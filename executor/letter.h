@@ -52,6 +52,8 @@ struct Letter {
   std::int64_t sent_ns = 0;  ///< messages: their transmission starts
   std::int64_t due_ns = 0;   ///< not to be looked at before
   std::int64_t bytes = 0;    ///< of the payload; 0: none
+  /// Of a tensor that travels from device to device, not with the letter.
+  std::int64_t device_bytes = 0;
 };
 static_assert(std::is_trivially_copyable_v<Letter>);
 

@@ -114,7 +114,9 @@ void Worker::take_deliveries(bool& moved) {
       on_arrival(delivery.letter, std::move(delivery.payload));
     }
   }
+  // Where a way of tensors broke, the coordinator can be told still; else it will notice.
   if (const Result<void> status = transport_.status(); !status.ok()) {
+    fail(status.error().message);
     end(RunEnd::kFault, status.error().message);
   }
 }

@@ -13,6 +13,7 @@ constexpr std::array kOptions = {
     OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)"},
     kTransportRow,
     kDeviceRow,
+    kGpuRow,
     kPayloadRow,
     kPatienceRow,
     kFileLimitRow,

@@ -26,6 +26,7 @@ constexpr std::array kOptions = {
     kIterationsRow,
     kTransportRow,
     kDeviceRow,
+    kGpuRow,
     OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
     OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
     OptionRow{"credits", "N", "receive buffers per edge (default: one per microbatch)"},

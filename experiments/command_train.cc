@@ -35,7 +35,9 @@ constexpr std::array kOptions = {
     OptionRow{"seed", "N", "of weights and samples (default 1)"},
     OptionRow{"paced", "", "a task takes at least as long as FILE says"},
     OptionRow{"check", "", "train serially as well, and compare losses and weights"},
-    OptionRow{"device", "NAME", "cpu (default), or cuda: the ranks share one GPU"},
+    OptionRow{"device", "NAME",
+              "cpu (default), or cuda: the ranks share one GPU, or, as processes, have one each"},
+    kGpuRow,
     OptionRow{"tf32", "", "with --device cuda: matrix products in TF32, faster and coarser"},
     kTransportRow,
     OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
@@ -90,8 +92,11 @@ Result<TrainingChoice> training_choice(const Options& options) {
   constexpr std::array<std::string_view, 2> kWords = {"cpu", "cuda"};
   const Result<std::string> word = options.word_or("device", "cpu", kWords);
   if (!word.ok()) return word.error();
-  const TrainingChoice choice{*word == "cuda", options.flag("tf32")};
+  const Result<std::optional<int>> gpu = gpu_of(options);
+  if (!gpu.ok()) return gpu.error();
+  const TrainingChoice choice{*word == "cuda", *gpu, options.flag("tf32")};
   if (choice.tf32 && !choice.cuda) return Error{"--tf32 needs --device cuda"};
+  if (choice.gpu && !choice.cuda) return Error{"--gpu needs --device cuda"};
   return choice;
 }
 

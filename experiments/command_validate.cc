@@ -19,6 +19,7 @@ constexpr std::array kOptions = {
     OptionRow{"calibration", "FILE", "use this calibration instead of one made in this job"},
     kTransportRow,
     kDeviceRow,
+    kGpuRow,
     OptionRow{"out", "FILE", "also write every iteration as JSON, for plots/validation.py"},
     OptionRow{"json", "", "print that JSON instead of the table"},
     kPayloadRow,

@@ -77,6 +77,13 @@ Result<void> tune(const Options& options, RunPlan& plan) {
   return {};
 }
 
+Result<std::optional<int>> gpu_of(const Options& options) {
+  const Result<std::optional<std::int64_t>> gpu = options.integer(kGpuRow.name, 0, 1023);
+  if (!gpu.ok()) return gpu.error();
+  if (!*gpu) return std::optional<int>();
+  return std::optional<int>(static_cast<int>(**gpu));
+}
+
 Result<DeviceChoice> device_of(const Options& options) {
   constexpr std::array<std::string_view, 3> kWords = {"emulated", "synthetic", "cuda"};
   const Result<std::string> word = options.word_or(kDeviceRow.name, "emulated", kWords);
@@ -84,9 +91,15 @@ Result<DeviceChoice> device_of(const Options& options) {
   const Result<std::optional<std::int64_t>> bytes =
       options.integer(kPayloadRow.name, 0, std::int64_t{1} << 30);
   if (!bytes.ok()) return bytes.error();
+  const Result<std::optional<int>> gpu = gpu_of(options);
+  if (!gpu.ok()) return gpu.error();
   DeviceChoice choice;
+  choice.gpu = *gpu;
   if (*word == "synthetic") choice.kind = DeviceKind::kSynthetic;
   if (*word == "cuda") choice.kind = DeviceKind::kCuda;
+  if (choice.gpu && choice.kind == DeviceKind::kEmulated) {
+    return Error{"--gpu needs --device synthetic: emulated tasks compute nothing"};
+  }
   if (*bytes) choice.payload_limit = static_cast<std::size_t>(**bytes);
   return choice;
 }

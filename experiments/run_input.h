@@ -27,8 +27,11 @@ inline constexpr OptionRow kPayloadRow = {
     "of each message that travel for real (default 4096; --device synthetic: all)"};
 inline constexpr OptionRow kDeviceRow = {
     "device", "KIND",
-    "emulated; synthetic: a GPU, shared by all ranks, works as long as FILE says (default: "
-    "emulated)"};
+    "emulated (default), or synthetic: a GPU, shared by the ranks of the process, works as long "
+    "as FILE says"};
+inline constexpr OptionRow kGpuRow = {
+    "gpu", "N",
+    "which of the GPUs that `rrfp devices` lists (default: 0; over several processes: one each)"};
 inline constexpr OptionRow kAdaptRow = {
     "adapt", "", "refine expected durations by a running mean of what is measured"};
 inline constexpr OptionRow kPatienceRow = {
@@ -58,7 +61,10 @@ Result<TransportKind> transport_of(const Options& options);
 /// --patience-ms and what else goes into every plan.
 Result<void> tune(const Options& options, RunPlan& plan);
 
-/// --device and --payload-bytes.
+/// --gpu.
+Result<std::optional<int>> gpu_of(const Options& options);
+
+/// --device, --gpu and --payload-bytes.
 Result<DeviceChoice> device_of(const Options& options);
 
 /// Prints what a run that did not complete is to tell, and gives its status.

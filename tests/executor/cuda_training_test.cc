@@ -92,10 +92,11 @@ class CudaTraining : public testing::Test {
       groups[rank] = std::make_shared<ThreadsLaneGroup>(settings.grid.lanes, 5'000 * kMillisecond);
     }
     const DeviceMaker make_device = [&](const Place& place) -> std::unique_ptr<Device> {
+      const auto exchange = std::make_shared<ThreadsLaneExchange>(
+          groups.at(place.replica * settings.grid.ranks + place.rank), place.lane);
       auto device = std::make_unique<CudaTrainingDevice>(
           partitions, partition(place), place, settings, run->training,
-          std::make_shared<ThreadsLaneExchange>(
-              groups.at(place.replica * settings.grid.ranks + place.rank), place.lane));
+          [exchange](std::size_t most) { return gather_through_host(exchange, most); });
       if (!hasty_) return device;
       return std::make_unique<HastyDevice>(std::move(device));
     };

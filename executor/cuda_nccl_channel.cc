@@ -1,0 +1,113 @@
+#include "executor/cuda_nccl_channel.h"
+
+#include <time.h>
+
+#include "executor/clock.h"
+#include "executor/cuda_error.h"
+#include "executor/cuda_partition.h"
+
+namespace rrfp {
+
+namespace {
+
+constexpr std::size_t kWarmUpBytes = 512;
+
+}  // namespace
+
+Result<std::unique_ptr<CudaNcclChannel>> CudaNcclChannel::open(const CudaNcclFunctions& nccl,
+                                                               const ncclUniqueId& id, End end,
+                                                               CudaBlocks& blocks, std::string name,
+                                                               std::int64_t connect_ns,
+                                                               std::int64_t patience_ns) {
+  std::unique_ptr<CudaNcclChannel> made(new CudaNcclChannel(end, std::move(name), patience_ns));
+  Result<std::unique_ptr<CudaNcclCommunicator>> communicator =
+      CudaNcclCommunicator::create(nccl, id, 2, end == End::kSends ? 0 : 1, connect_ns);
+  if (!communicator.ok()) return Error{made->name_ + ": " + communicator.error().message};
+  made->communicator_ = std::move(*communicator);
+  const Result<int> priority = highest_stream_priority();
+  if (!priority.ok()) return priority.error();
+  Result<void> stream =
+      check_cuda("cudaStreamCreateWithPriority",
+                 cudaStreamCreateWithPriority(&made->stream_, cudaStreamNonBlocking, *priority));
+  if (!stream.ok()) return stream.error();
+  Result<std::unique_ptr<CudaMarks>> marks = CudaMarks::create(made->stream_);
+  if (!marks.ok()) return marks.error();
+  made->marks_ = std::move(*marks);
+  if (Result<void> warm = made->warm_up(blocks, connect_ns); !warm.ok()) return warm.error();
+  return made;
+}
+
+// What is still under way ends with the communicator's end.
+CudaNcclChannel::~CudaNcclChannel() {
+  if (communicator_ != nullptr && !idle()) communicator_->abort();
+  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  communicator_.reset();
+  marks_.reset();
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, std::int64_t connect_ns) {
+  const Result<void*> block = blocks.take(kWarmUpBytes);
+  if (!block.ok()) return block.error();
+  const std::int64_t usual_ns = std::exchange(patience_ns_, connect_ns);
+  push({Letter{}, {*block, kWarmUpBytes, &blocks}});
+  while (true) {
+    const Result<std::optional<Transfer>> done = step();
+    if (!done.ok()) return done.error();
+    if (*done) break;
+    timespec length{};
+    length.tv_nsec = 20'000;
+    nanosleep(&length, nullptr);
+  }
+  patience_ns_ = usual_ns;
+  blocks.give_back(*block);
+  return {};
+}
+
+Error CudaNcclChannel::error(const Transfer& transfer, const std::string& what) const {
+  return Error{name_ + ": the " + (sends() ? "send" : "receive") + " of " +
+               std::to_string(transfer.message.bytes) + " bytes (number " +
+               std::to_string(transfer.letter.sequence) + " of the channel): " + what};
+}
+
+Result<void> CudaNcclChannel::issue() {
+  const CudaMessage& message = waiting_.front().message;
+  issuing_ = true;
+  if (running_.empty()) moved_ns_ = MonotonicClock::read_ns();
+  if (sends()) return communicator_->send(message.block, message.bytes, 1, stream_);
+  return communicator_->receive(message.block, message.bytes, 0, stream_);
+}
+
+Result<std::optional<CudaNcclChannel::Transfer>> CudaNcclChannel::step() {
+  if (idle()) return std::optional<Transfer>();
+  const Transfer oldest = running_.empty() ? waiting_.front() : running_.front().transfer;
+  if (!issuing_ && !waiting_.empty()) {
+    if (Result<void> issued = issue(); !issued.ok()) {
+      return error(waiting_.front(), issued.error().message);
+    }
+  }
+  // Asked for what is running, too: a peer that is lost shows up here.
+  const Result<bool> ready = communicator_->ready();
+  if (!ready.ok()) return error(oldest, ready.error().message);
+  if (issuing_ && *ready) {
+    const Result<std::int64_t> mark = marks_->leave();
+    if (!mark.ok()) return error(waiting_.front(), mark.error().message);
+    running_.push_back({waiting_.front(), *mark});
+    waiting_.pop_front();
+    issuing_ = false;
+  }
+  const Result<std::int64_t> reached = marks_->reached();
+  if (!reached.ok()) return error(oldest, reached.error().message);
+  if (!running_.empty() && *reached >= running_.front().mark) {
+    const Transfer done = running_.front().transfer;
+    running_.pop_front();
+    moved_ns_ = MonotonicClock::read_ns();
+    return std::optional<Transfer>(done);
+  }
+  const std::int64_t waited_ns = MonotonicClock::read_ns() - moved_ns_;
+  if (waited_ns <= patience_ns_) return std::optional<Transfer>();
+  return error(
+      oldest, "the other end has not come within " + std::to_string(waited_ns / 1'000'000) + " ms");
+}
+
+}  // namespace rrfp

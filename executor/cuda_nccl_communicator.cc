@@ -1,0 +1,124 @@
+#include "executor/cuda_nccl_communicator.h"
+
+#include <time.h>
+
+#include <string>
+
+#include "executor/clock.h"
+
+namespace rrfp {
+
+namespace {
+
+void rest() {
+  timespec length{};
+  length.tv_nsec = 20'000;
+  nanosleep(&length, nullptr);
+}
+
+}  // namespace
+
+Error CudaNcclCommunicator::error(const char* call, ncclResult_t code) const {
+  std::string text = std::string(call) + ": " + nccl_.error_string(code);
+  const char* more = nccl_.last_error(communicator_);
+  if (more != nullptr && *more != '\0') text += std::string(" (") + more + ")";
+  return Error{text};
+}
+
+template <typename Call>
+Result<void> CudaNcclCommunicator::issue(const char* name, Call call) {
+  if (communicator_ == nullptr) return Error{std::string(name) + ": after an abort"};
+  const ncclResult_t code = call(communicator_);
+  if (code == ncclSuccess || code == ncclInProgress) return {};
+  failed_ = true;
+  return error(name, code);
+}
+
+Result<std::unique_ptr<CudaNcclCommunicator>> CudaNcclCommunicator::create(
+    const CudaNcclFunctions& nccl, const ncclUniqueId& id, int ranks, int rank,
+    std::int64_t patience_ns) {
+  std::unique_ptr<CudaNcclCommunicator> made(new CudaNcclCommunicator(nccl));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const ncclResult_t code = nccl.init(&made->communicator_, ranks, id, rank, &config);
+  if (code != ncclSuccess && code != ncclInProgress) {
+    made->failed_ = true;
+    return made->error("ncclCommInitRankConfig", code);
+  }
+  if (Result<void> ready = made->wait_until_ready(patience_ns); !ready.ok()) return ready.error();
+  return made;
+}
+
+CudaNcclCommunicator::~CudaNcclCommunicator() {
+  if (communicator_ == nullptr) return;
+  if (finalized()) {
+    nccl_.destroy(communicator_);
+  } else {
+    abort();
+  }
+}
+
+bool CudaNcclCommunicator::finalized() {
+  if (failed_) return false;
+  Result<void> begun = issue("ncclCommFinalize", nccl_.finalize);
+  return begun.ok() && wait_until_ready(kMostFinalizeNs).ok();
+}
+
+void CudaNcclCommunicator::abort() {
+  if (communicator_ == nullptr) return;
+  nccl_.abort(communicator_);
+  communicator_ = nullptr;
+}
+
+Result<void> CudaNcclCommunicator::send(const void* from, std::size_t bytes, int peer,
+                                        cudaStream_t stream) {
+  return issue("ncclSend", [&](ncclComm_t communicator) {
+    return nccl_.send(from, bytes, ncclInt8, peer, communicator, stream);
+  });
+}
+
+Result<void> CudaNcclCommunicator::receive(void* to, std::size_t bytes, int peer,
+                                           cudaStream_t stream) {
+  return issue("ncclRecv", [&](ncclComm_t communicator) {
+    return nccl_.receive(to, bytes, ncclInt8, peer, communicator, stream);
+  });
+}
+
+Result<void> CudaNcclCommunicator::all_gather(const void* part, void* all, std::size_t bytes,
+                                              cudaStream_t stream) {
+  return issue("ncclAllGather", [&](ncclComm_t communicator) {
+    return nccl_.all_gather(part, all, bytes, ncclInt8, communicator, stream);
+  });
+}
+
+Result<bool> CudaNcclCommunicator::ready() {
+  ncclResult_t state = ncclSuccess;
+  Result<void> asked = issue("ncclCommGetAsyncError", [&](ncclComm_t communicator) {
+    return nccl_.async_error(communicator, &state);
+  });
+  if (!asked.ok()) return asked.error();
+  if (state == ncclSuccess) return true;
+  if (state == ncclInProgress) return false;
+  failed_ = true;
+  return error("NCCL reports", state);
+}
+
+Result<void> CudaNcclCommunicator::wait_until_ready(std::int64_t patience_ns) {
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  // A launch takes microseconds; making a communicator, seconds.
+  constexpr std::int64_t kSpinNs = 100'000;
+  while (true) {
+    const Result<bool> done = ready();
+    if (!done.ok()) return done.error();
+    if (*done) return {};
+    const std::int64_t waited_ns = MonotonicClock::read_ns() - begin_ns;
+    if (waited_ns > patience_ns) {
+      failed_ = true;
+      return Error{"NCCL was still in progress after " + std::to_string(waited_ns / 1'000'000) +
+                   " ms"};
+    }
+    if (waited_ns > kSpinNs) rest();
+  }
+}
+
+}  // namespace rrfp

@@ -1,0 +1,63 @@
+// This process's end of a communicator of NCCL. It does not block: a call is
+// issued, and its work is in the stream once ready() says so. Until then no
+// other call may be made on it, and what is enqueued in the stream would come
+// before the work, a mark among it.
+//
+// Invariants
+//  1. An error names the call and gives NCCL's own words.
+//  2. No end is left to hang: it is finalized where all went well, and aborted
+//     where not, or where that takes longer than kMostFinalizeNs.
+//
+// Not thread safe.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "executor/cuda_nccl_functions.h"
+
+namespace rrfp {
+
+class CudaNcclCommunicator {
+ public:
+  static constexpr std::int64_t kMostFinalizeNs = 2'000'000'000;
+
+  /// Rank `rank` of `ranks` on the current device; waits for the others up to
+  /// `patience_ns`.
+  static Result<std::unique_ptr<CudaNcclCommunicator>> create(const CudaNcclFunctions& nccl,
+                                                              const ncclUniqueId& id, int ranks,
+                                                              int rank, std::int64_t patience_ns);
+  ~CudaNcclCommunicator();
+  CudaNcclCommunicator(const CudaNcclCommunicator&) = delete;
+  CudaNcclCommunicator& operator=(const CudaNcclCommunicator&) = delete;
+
+  Result<void> send(const void* from, std::size_t bytes, int peer, cudaStream_t stream);
+  Result<void> receive(void* to, std::size_t bytes, int peer, cudaStream_t stream);
+  /// `all`: `bytes` of each rank, in the order of ranks.
+  Result<void> all_gather(const void* part, void* all, std::size_t bytes, cudaStream_t stream);
+
+  /// What was issued is in its stream. The error may be a peer's that was lost.
+  Result<bool> ready();
+  /// Looks until then.
+  Result<void> wait_until_ready(std::int64_t patience_ns);
+
+  /// Work that waits in a stream for a peer ends, and all later calls fail.
+  void abort();
+  bool aborted() const { return communicator_ == nullptr; }
+
+ private:
+  explicit CudaNcclCommunicator(const CudaNcclFunctions& nccl) : nccl_(nccl) {}
+  /// Calls `call(communicator)` unless aborted.
+  template <typename Call>
+  Result<void> issue(const char* name, Call call);
+  bool finalized();
+  Error error(const char* call, ncclResult_t code) const;
+
+  const CudaNcclFunctions nccl_;
+  ncclComm_t communicator_ = nullptr;  // null: aborted, or never made
+  bool failed_ = false;
+};
+
+}  // namespace rrfp

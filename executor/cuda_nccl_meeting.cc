@@ -1,0 +1,96 @@
+#include "executor/cuda_nccl_meeting.h"
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <type_traits>
+
+#include "executor/cuda_error.h"
+
+namespace rrfp {
+
+namespace {
+
+static_assert(std::is_trivially_copyable_v<CudaGreeting>);
+
+void set_text(char* to, std::size_t size, const std::string& text) {
+  std::memcpy(to, text.data(), std::min(size - 1, text.size()));
+}
+
+Result<void> describe_device(int device, CudaGreeting& to) {
+  gethostname(to.host, sizeof(to.host) - 1);
+  return check_cuda("cudaDeviceGetPCIBusId", cudaDeviceGetPCIBusId(to.gpu, sizeof(to.gpu), device));
+}
+
+Result<void> make_id(const CudaNcclFunctions& nccl, ncclUniqueId& to) {
+  const ncclResult_t code = nccl.unique_id(&to);
+  if (code == ncclSuccess) return {};
+  return Error{std::string("ncclGetUniqueId: ") + nccl.error_string(code)};
+}
+
+// This process's greeting, and the identifiers of the channels that it sends on.
+Result<void> introduce(const CudaSettings& settings, const CudaPeers& peers,
+                       const Result<CudaNcclFunctions>& nccl, CudaGreeting& greeting,
+                       std::vector<ncclUniqueId>& ids) {
+  if (!nccl.ok()) return nccl.error();
+  Result<void> done = describe_device(settings.device, greeting);
+  if (done.ok() && settings.grid.lanes > 1 && settings.grid.place(peers.endpoint).lane == 0) {
+    done = make_id(*nccl, greeting.lanes);
+  }
+  for (std::size_t i = 0; i < ids.size() && done.ok(); ++i) {
+    if (peers.channels[i].first == peers.endpoint) done = make_id(*nccl, ids[i]);
+  }
+  return done;
+}
+
+Result<void> find_fault(const std::vector<CudaGreeting>& greetings) {
+  std::map<std::string, std::size_t> at;
+  for (std::size_t process = 0; process < greetings.size(); ++process) {
+    const CudaGreeting& of = greetings[process];
+    if (of.failure[0] != '\0') {
+      return Error{"process " + std::to_string(process) + ": " + of.failure};
+    }
+    const auto [found, is_new] = at.emplace(std::string(of.host) + " " + of.gpu, process);
+    if (is_new) continue;
+    return Error{"processes " + std::to_string(found->second) + " and " + std::to_string(process) +
+                 " both have GPU " + of.gpu + " of host " + of.host +
+                 ", and NCCL wants one for each; start no more processes on a host than it has "
+                 "GPUs, or run one process, whose ranks then share one GPU"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
+                         const Result<CudaNcclFunctions>& nccl) {
+  CudaGreeting greeting;
+  std::vector<ncclUniqueId> mine(peers.channels.size());
+  const Result<void> able = introduce(settings, peers, nccl, greeting, mine);
+  if (!able.ok()) set_text(greeting.failure, sizeof(greeting.failure), able.error().message);
+  const std::size_t id_bytes = mine.size() * sizeof(ncclUniqueId);
+  Payload said(sizeof(greeting) + id_bytes);
+  std::memcpy(said.data(), &greeting, sizeof(greeting));
+  if (id_bytes > 0) std::memcpy(said.data() + sizeof(greeting), mine.data(), id_bytes);
+  const Result<std::vector<Payload>> all = peers.everyone->exchange(std::move(said));
+  if (!all.ok()) return all.error();
+
+  CudaMeeting meeting;
+  for (const Payload& one : *all) {
+    if (one.size() != sizeof(greeting) + id_bytes) {
+      return Error{"the processes were not started with the same file and options"};
+    }
+    std::memcpy(&meeting.greetings.emplace_back(), one.data(), sizeof(greeting));
+  }
+  for (std::size_t i = 0; i < peers.channels.size(); ++i) {
+    const Payload& sender = (*all)[static_cast<std::size_t>(peers.channels[i].first)];
+    std::memcpy(&meeting.channel_ids.emplace_back(),
+                sender.data() + sizeof(greeting) + i * sizeof(ncclUniqueId), sizeof(ncclUniqueId));
+  }
+  if (Result<void> fine = find_fault(meeting.greetings); !fine.ok()) return fine.error();
+  return meeting;
+}
+
+}  // namespace rrfp

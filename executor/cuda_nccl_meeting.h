@@ -1,0 +1,35 @@
+// What the processes of a job tell each other before NCCL connects them: that
+// each is able to, on which GPU of which host, and the identifiers of the
+// communicators that each will make.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "executor/cuda_module.h"
+#include "executor/cuda_nccl_functions.h"
+
+namespace rrfp {
+
+/// Fixed size and trivially copyable: what travels is these bytes.
+struct CudaGreeting {
+  char failure[256] = {};  ///< why this process cannot connect; empty: it can
+  char host[128] = {};
+  char gpu[32] = {};        ///< the address on the host's bus
+  ncclUniqueId lanes = {};  ///< of its group, where it is lane 0
+};
+
+struct CudaMeeting {
+  std::vector<CudaGreeting> greetings;    ///< by endpoint
+  std::vector<ncclUniqueId> channel_ids;  ///< by channel, as their senders made them
+};
+
+/// REQUIRES: all processes call it at the same point, with the same channels.
+/// The error, in the same words everywhere, names the process that cannot
+/// connect, or two that have the same GPU.
+Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
+                         const Result<CudaNcclFunctions>& nccl);
+
+}  // namespace rrfp

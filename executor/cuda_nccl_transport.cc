@@ -1,0 +1,109 @@
+#include "executor/cuda_nccl_transport.h"
+
+#include <algorithm>
+#include <string>
+
+#include "executor/clock.h"
+#include "scheduler_core/check.h"
+
+namespace rrfp {
+
+// After a run that did not end by itself a transfer may wait for a peer that does not come.
+CudaNcclTransport::~CudaNcclTransport() {
+  if (!idle()) connections_->abort();
+}
+
+bool CudaNcclTransport::idle() const {
+  const auto& channels = connections_->channels();
+  return std::all_of(channels.begin(), channels.end(),
+                     [](const auto& channel) { return channel->idle(); });
+}
+
+void CudaNcclTransport::send(const Letter& letter, Payload payload) {
+  const std::optional<CudaMessage> message =
+      letter.tag == Tag::kMessage ? to_cuda_message(payload) : std::nullopt;
+  if (!message) return control_.send(letter, std::move(payload));
+  CudaNcclChannel* const channel = connections_->to(letter.to);
+  RRFP_CHECK(channel != nullptr);
+  Letter announcement = letter;
+  announcement.bytes = 0;
+  announcement.device_bytes = static_cast<std::int64_t>(message->bytes);
+  announcement.sequence = announced_to_[letter.to]++;
+  control_.tell(announcement);
+  channel->push({announcement, *message});
+  finish_sends();
+}
+
+void CudaNcclTransport::receive(const Letter& announced) {
+  if (announced.device_bytes == 0) return control_.receive(announced);
+  CudaBlocks& blocks = connections_->partition().blocks();
+  const auto bytes = static_cast<std::size_t>(announced.device_bytes);
+  const Result<void*> block = blocks.take(bytes);
+  if (!block.ok()) return fail(block.error());
+  connections_->from(announced.from)->push({announced, {*block, bytes, &blocks}});
+}
+
+bool CudaNcclTransport::poll(Delivery& delivery) {
+  if (failure_) return false;
+  finish_sends();
+  if (take_received(delivery)) return true;
+  if (failure_ || !control_.poll(delivery)) return false;
+  const Letter& letter = delivery.letter;
+  if (letter.device_bytes == 0) return true;
+  if (connections_->from(letter.from) == nullptr ||
+      letter.sequence != announced_from_[letter.from]++) {
+    fail(Error{"process " + std::to_string(letter.from) + " announces tensor " +
+               std::to_string(letter.sequence) + ", which is not the next of a channel"});
+    return false;
+  }
+  delivery.event = Delivery::Event::kAnnounced;
+  delivery.letter.bytes = letter.device_bytes;
+  return true;
+}
+
+void CudaNcclTransport::finish_sends() {
+  for (const auto& channel : connections_->channels()) {
+    if (!channel->sends() || channel->idle()) continue;
+    Result<std::optional<CudaNcclChannel::Transfer>> done = channel->step();
+    if (!done.ok()) return fail(done.error());
+    if (*done) (*done)->message.give_back();
+  }
+}
+
+bool CudaNcclTransport::take_received(Delivery& delivery) {
+  for (const auto& channel : connections_->channels()) {
+    if (channel->sends() || channel->idle()) continue;
+    const Result<std::optional<CudaNcclChannel::Transfer>> done = channel->step();
+    if (!done.ok()) {
+      fail(done.error());
+      return false;
+    }
+    if (!*done) continue;
+    delivery.event = Delivery::Event::kReceived;
+    delivery.letter = (*done)->letter;
+    delivery.payload = to_payload((*done)->message);
+    return true;
+  }
+  return false;
+}
+
+void CudaNcclTransport::wait(std::int64_t until_ns) {
+  // A transfer does not wake anybody.
+  if (!idle()) {
+    until_ns = std::min(until_ns, MonotonicClock::read_ns() + connections_->look_every_ns());
+  }
+  control_.wait(until_ns);
+}
+
+bool CudaNcclTransport::flushed() {
+  if (failure_) return true;
+  finish_sends();
+  return idle() && control_.flushed();
+}
+
+Result<void> CudaNcclTransport::status() const {
+  if (failure_) return *failure_;
+  return control_.status();
+}
+
+}  // namespace rrfp
