@@ -3,6 +3,13 @@
 
 set(missing "")
 
+if(RRFP_PORTABLE)
+  # Archives alone, so that a library that has none is reported as missing.
+  set(shared_suffixes "${CMAKE_FIND_LIBRARY_SUFFIXES}")
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  set(Boost_USE_STATIC_LIBS ON)
+endif()
+
 # what: named to the reader. package: Debian's name. setting: tells CMake where it lies instead.
 function(rrfp_need found what package setting)
   if(NOT found)
@@ -43,6 +50,22 @@ rrfp_need(${have} "zlib" zlib1g-dev "-DZLIB_ROOT=<folder that zlib is installed 
 rrfp_find_target(SQLite::SQLite3 SQLite3 3.22)
 rrfp_need(${have} "SQLite, 3.22 or later" libsqlite3-dev
           "-DSQLite3_ROOT=<folder that SQLite is installed in>")
+if(RRFP_PORTABLE)
+  # An archive does not say what it needs: what Boost.Iostreams compresses with.
+  foreach(name zstd bz2 lzma)
+    find_library(RRFP_ARCHIVE_${name} ${name})
+    rrfp_need("${RRFP_ARCHIVE_${name}}" "lib${name}.a, for RRFP_PORTABLE" lib${name}-dev
+              "-DRRFP_ARCHIVE_${name}=<its path>")
+    list(APPEND boost_needs "${RRFP_ARCHIVE_${name}}")
+  endforeach()
+  if(TARGET Boost::iostreams AND TARGET ZLIB::ZLIB)
+    target_link_libraries(Boost::iostreams INTERFACE ${boost_needs} ZLIB::ZLIB)
+  endif()
+  if(TARGET SQLite::SQLite3)
+    target_link_libraries(SQLite::SQLite3 INTERFACE ${CMAKE_DL_LIBS} Threads::Threads m)
+  endif()
+  set(CMAKE_FIND_LIBRARY_SUFFIXES "${shared_suffixes}")
+endif()
 
 rrfp_find_target(Eigen3::Eigen Eigen3 3.4)
 rrfp_need(${have} "Eigen, 3.4 or later" libeigen3-dev "-DEigen3_DIR=<folder of Eigen3Config.cmake>")

@@ -30,6 +30,12 @@ if(RRFP_DEVELOPER)
 endif()
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${cxx_options}>")
 
+if(RRFP_PORTABLE)
+  # The program and its modules bring the C++ library along, each its own copy: what passes between
+  # them is memory of one allocator, and no exception.
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
+
 if(RRFP_SANITIZE)
   add_compile_options("-fsanitize=${RRFP_SANITIZE}" -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
