@@ -1,10 +1,11 @@
 #include "traces/profile_names.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
-#include <regex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,17 +16,17 @@ namespace {
 
 using What = ProfileAction::What;
 
-/// Longer names are looked at up to here: std::regex recurses.
-constexpr std::size_t kMostMatchedBytes = 512;
-/// Of a pattern, for the same reason.
-constexpr std::size_t kMostPatternBytes = 1000;
 constexpr std::size_t kMostCachedNames = 1 << 16;
+/// Longer names are looked at anew each time.
+constexpr std::size_t kMostCachedBytes = 512;
 constexpr int kMostIndex = 1 << 20;
 
 struct Pattern {
   What what = What::kTask;
   Kind kind = Kind::kForward;
-  std::regex regex;
+  std::unique_ptr<const RE2> regex;
+  /// The whole match and groups 1 and 2, of those that there are.
+  int parts = 1;
 };
 
 std::optional<int> whole_number(std::string_view text, int least, int most) {
@@ -148,6 +149,25 @@ ProfileAction builtin_action(std::string_view name, BMeans b_means) {
   return {};
 }
 
+/// Enough of a text to know it by.
+std::string beginning(const std::string& text) {
+  constexpr std::size_t kMostShown = 80;
+  if (text.size() <= kMostShown) return text;
+  std::size_t end = kMostShown;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // whole UTF-8
+  return text.substr(0, end) + "...";
+}
+
+Result<std::unique_ptr<const RE2>> compiled(const std::string& text) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  auto regex = std::make_unique<const RE2>(text, options);
+  if (regex->ok()) return regex;
+  return Error{"\"" + beginning(text) +
+               "\" is no regular expression: " + beginning(regex->error()) +
+               " (RE2's syntax, which has no lookarounds and no back references)"};
+}
+
 /// So that a string_view is looked up without making a string of it.
 struct TextHash {
   using is_transparent = void;
@@ -166,25 +186,24 @@ struct ProfileNames::State {
   ProfileAction last;
 
   ProfileAction classify(std::string_view name) const {
-    const std::string_view head = name.substr(0, kMostMatchedBytes);
     for (const Pattern& pattern : patterns) {
-      std::match_results<std::string_view::const_iterator> groups;
-      try {
-        if (!std::regex_search(head.begin(), head.end(), groups, pattern.regex)) continue;
-      } catch (const std::regex_error&) {
-        return refused("a pattern takes too long on this name");
+      Parts parts;
+      if (pattern.regex->Match(name, 0, name.size(), RE2::UNANCHORED, parts.data(),
+                               pattern.parts)) {
+        return matched(pattern, parts);
       }
-      return matched(pattern, groups);
     }
     return builtin_action(name, b_means);
   }
 
-  static ProfileAction matched(const Pattern& pattern,
-                               const std::match_results<std::string_view::const_iterator>& groups) {
+  using Parts = std::array<re2::StringPiece, 3>;
+
+  static ProfileAction matched(const Pattern& pattern, const Parts& parts) {
     std::array<int, 2> numbers = {ProfileAction::kUnknown, ProfileAction::kUnknown};
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      if (i + 1 >= groups.size() || !groups[i + 1].matched) continue;
-      const std::optional<int> number = whole_number(groups[i + 1].str(), 0, kMostIndex);
+      const re2::StringPiece& group = parts[i + 1];
+      if (group.data() == nullptr) continue;  // absent, or took no part in the match
+      const std::optional<int> number = whole_number({group.data(), group.size()}, 0, kMostIndex);
       if (!number) return refused("a group of the pattern is no number from 0 to 2^20");
       numbers[i] = *number;
     }
@@ -214,19 +233,10 @@ Result<ProfileNames> ProfileNames::create(const ProfilePatterns& patterns, BMean
       {"step", patterns.step, What::kStep, Kind::kForward}};
   for (const Row& row : rows) {
     if (row.text.empty()) continue;
-    if (row.text.size() > kMostPatternBytes) {
-      return Error{"--" + std::string(row.option) + ": the regular expression has " +
-                   std::to_string(row.text.size()) + " bytes; expected at most " +
-                   std::to_string(kMostPatternBytes)};
-    }
-    try {
-      state->patterns.push_back(
-          {row.what, row.kind,
-           std::regex(row.text, std::regex::ECMAScript | std::regex::optimize)});
-    } catch (const std::regex_error& error) {
-      return Error{"--" + std::string(row.option) + ": \"" + row.text +
-                   "\" is no regular expression: " + error.what()};
-    }
+    Result<std::unique_ptr<const RE2>> regex = compiled(row.text);
+    if (!regex.ok()) return Error{"--" + std::string(row.option) + ": " + regex.error().message};
+    const int groups = (*regex)->NumberOfCapturingGroups();
+    state->patterns.push_back({row.what, row.kind, std::move(*regex), 1 + std::min(groups, 2)});
   }
   return ProfileNames(std::move(state));
 }
@@ -240,7 +250,7 @@ const ProfileAction& ProfileNames::classify(std::string_view name) {
   const auto known = state_->cache.find(name);
   if (known != state_->cache.end()) return known->second;
   state_->last = state_->classify(name);
-  if (state_->cache.size() >= kMostCachedNames || name.size() > kMostMatchedBytes) {
+  if (state_->cache.size() >= kMostCachedNames || name.size() > kMostCachedBytes) {
     return state_->last;
   }
   return state_->cache.emplace(std::string(name), state_->last).first->second;

@@ -23,9 +23,9 @@
 
 namespace rrfp {
 
-/// Regular expressions (ECMAScript), found anywhere in a name; empty: none. Of
-/// a task the first group, where there is one, is the microbatch, the second
-/// the stage; of a step the first is the iteration.
+/// Regular expressions of RE2 (in UTF-8), found anywhere in a name; empty: none.
+/// RE2 takes time linear in the name, whatever the pattern. Of a task the first group, where there
+/// is one, is the microbatch, the second the stage; of a step the first is the iteration.
 struct ProfilePatterns {
   std::string forward;
   std::string backward;
@@ -36,8 +36,8 @@ struct ProfilePatterns {
 
 class ProfileNames {
  public:
-  /// The error names the option of the pattern that is no regular expression,
-  /// or is too long for one.
+  /// The error names the option and the pattern that RE2 does not take, and says
+  /// why.
   static Result<ProfileNames> create(const ProfilePatterns& patterns,
                                      BMeans b_means = BMeans::kFull);
 

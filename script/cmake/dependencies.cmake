@@ -50,6 +50,21 @@ rrfp_need(${have} "zlib" zlib1g-dev "-DZLIB_ROOT=<folder that zlib is installed 
 rrfp_find_target(SQLite::SQLite3 SQLite3 3.22)
 rrfp_need(${have} "SQLite, 3.22 or later" libsqlite3-dev
           "-DSQLite3_ROOT=<folder that SQLite is installed in>")
+# Debian 12's package says nothing to CMake. Later releases do, and need more than one library.
+rrfp_find_target(re2::re2 re2 CONFIG)
+if(NOT have)
+  find_library(RRFP_RE2_LIBRARY re2)
+  find_path(RRFP_RE2_HEADERS re2/re2.h)
+  if(RRFP_RE2_LIBRARY AND RRFP_RE2_HEADERS)
+    add_library(re2::re2 UNKNOWN IMPORTED)
+    set_target_properties(re2::re2 PROPERTIES
+      IMPORTED_LOCATION "${RRFP_RE2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${RRFP_RE2_HEADERS}"
+      INTERFACE_LINK_LIBRARIES Threads::Threads)
+    set(have TRUE)
+  endif()
+endif()
+rrfp_need(${have} "RE2" libre2-dev
+          "-DRRFP_RE2_LIBRARY=<its path> -DRRFP_RE2_HEADERS=<folder that holds re2/re2.h>")
 if(RRFP_PORTABLE)
   # An archive does not say what it needs: what Boost.Iostreams compresses with.
   foreach(name zstd bz2 lzma)

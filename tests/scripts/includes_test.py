@@ -15,7 +15,7 @@ ROOMS = ("scheduler_core", "traces", "sim", "executor", "experiments", "tests")
 # For each room: the rooms whose headers it may include, and the libraries.
 ALLOWED = {
     "scheduler_core": ({"scheduler_core"}, set()),
-    "traces": ({"scheduler_core", "traces"}, {"system", "json", "boost", "sqlite", "zlib"}),
+    "traces": ({"scheduler_core", "traces"}, {"system", "json", "boost", "sqlite", "zlib", "re2"}),
     "sim": ({"scheduler_core", "traces", "sim"}, {"system"}),
     "executor": (
         {"scheduler_core", "traces", "executor"},
@@ -27,7 +27,7 @@ ALLOWED = {
     ),
     "tests": (
         set(ROOMS),
-        {"system", "json", "boost", "sqlite", "zlib", "eigen", "mpi", "cuda", "test"},
+        {"system", "json", "boost", "sqlite", "zlib", "re2", "eigen", "mpi", "cuda", "test"},
     ),
 }
 
@@ -40,6 +40,7 @@ LIBRARIES = (
     ("boost", r"boost/.+"),
     ("sqlite", r"sqlite3\.h"),
     ("zlib", r"zlib\.h"),
+    ("re2", r"re2/.+"),
     ("eigen", r"Eigen/.+"),
     ("mpi", r"mpi\.h"),
     ("cuda", r"(cuda|cublas|curand|nccl|nvtx|nvToolsExt|driver_types|cooperative_groups).*"
