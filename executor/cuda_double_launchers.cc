@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 #include "executor/clock.h"
@@ -15,7 +16,23 @@ namespace {
 
 constexpr std::int64_t kProductNs = 1'000;
 
-void sleep_until(std::int64_t until_ns) {
+// RRFP_DOUBLE_CONTENTION_PERCENT=N: a chain takes so much longer while others run.
+std::int64_t contention_percent() {
+  const char* found = std::getenv("RRFP_DOUBLE_CONTENTION_PERCENT");
+  return found == nullptr ? 0 : std::atoll(found);
+}
+
+std::atomic<int>& chains_running() {
+  static std::atomic<int> running{0};
+  return running;
+}
+
+const std::byte* bytes_at(const void* memory) { return static_cast<const std::byte*>(memory); }
+
+}  // namespace
+
+void take_time(std::int64_t ns) {
+  const std::int64_t until_ns = MonotonicClock::read_ns() + ns;
   timespec until{};
   until.tv_sec = until_ns / 1'000'000'000;
   until.tv_nsec = until_ns % 1'000'000'000;
@@ -23,16 +40,13 @@ void sleep_until(std::int64_t until_ns) {
   }
 }
 
-const std::byte* bytes_at(const void* memory) { return static_cast<const std::byte*>(memory); }
-
-}  // namespace
-
-// It takes its time asleep: the cores are shared by all partitions and by the host code, and a
-// partition that computed would slow the others as no device does.
 cudaError_t launch_matrix_chain([[maybe_unused]] int blocks, int products,
                                 [[maybe_unused]] FaultReport report, cudaStream_t stream) {
-  return enqueue(stream, {"a matrix chain", {}},
-                 [products] { sleep_until(MonotonicClock::read_ns() + products * kProductNs); });
+  return enqueue(stream, {"a matrix chain", {}}, [products, percent = contention_percent()] {
+    const bool alone = chains_running().fetch_add(1) == 0;
+    take_time(products * kProductNs * (100 + (alone ? 0 : percent)) / 100);
+    chains_running().fetch_sub(1);
+  });
 }
 
 cudaError_t launch_fill_pattern(void* to, std::size_t bytes, std::uint64_t word,

@@ -9,6 +9,7 @@
 
 #include "executor/cuda_double_driver.h"
 #include "executor/cuda_double_streams.h"
+#include "executor/cuda_double_work.h"
 
 namespace rrfp {
 
@@ -23,6 +24,20 @@ DoubleEvent& event_of(cudaEvent_t event) { return *reinterpret_cast<DoubleEvent*
 
 // What every call gives once an objection was made.
 cudaError_t verdict() { return machine().objection().empty() ? cudaSuccess : cudaErrorAssert; }
+
+// RRFP_DOUBLE_SLOW_COPIES=STREAM,NS,NS_PER_KIB: so much longer do copies in that stream take, of
+// those that are there. A partition has two, of which the second copies.
+std::int64_t slow_copy_ns(const DoubleStream& stream, std::size_t bytes) {
+  const char* found = std::getenv("RRFP_DOUBLE_SLOW_COPIES");
+  int slow_stream = 0;
+  long long ns = 0;
+  long long ns_per_kib = 0;
+  if (found == nullptr || std::sscanf(found, "%d,%lld,%lld", &slow_stream, &ns, &ns_per_kib) != 3 ||
+      slow_stream != machine().position_of(stream)) {
+    return 0;
+  }
+  return ns + ns_per_kib * static_cast<std::int64_t>(bytes) / 1024;
+}
 
 std::atomic<std::size_t>& allocated() {
   static std::atomic<std::size_t> bytes{0};
@@ -170,7 +185,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     work.accesses.push_back({static_cast<const std::byte*>(to), bytes, true});
   }
   if (work.accesses.empty()) return cudaErrorInvalidMemcpyDirection;
-  stream_of(stream).enqueue(work, [=] { std::memcpy(to, from, bytes); });
+  const std::int64_t slow_ns =
+      kind == cudaMemcpyDeviceToDevice ? slow_copy_ns(stream_of(stream), bytes) : 0;
+  stream_of(stream).enqueue(work, [=] {
+    std::memcpy(to, from, bytes);
+    if (slow_ns > 0) take_time(slow_ns);
+  });
   return verdict();
 }
 

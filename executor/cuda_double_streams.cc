@@ -88,6 +88,16 @@ void DoubleMachine::remove_stream(DoubleStream* stream) {
   }
 }
 
+int DoubleMachine::position_of(const DoubleStream& stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  int position = 0;
+  for (const auto& other : streams_) {
+    if (other.get() == &stream) break;
+    ++position;
+  }
+  return position;
+}
+
 void DoubleMachine::record(DoubleEvent& event, DoubleStream& stream) {
   std::uint64_t number = 0;
   {

@@ -71,6 +71,8 @@ class DoubleMachine {
 
   DoubleStream* add_stream();
   void remove_stream(DoubleStream* stream);
+  /// Among those that are there, in the order in which they were made.
+  int position_of(const DoubleStream& stream);
   void record(DoubleEvent& event, DoubleStream& stream);
   bool reached(const DoubleEvent& event);
   void wait_for(const DoubleEvent& event);

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <utility>
 
@@ -22,6 +23,11 @@ template <typename Number>
 DoubleAccess writes(const Number* to, std::size_t count) {
   return {reinterpret_cast<const std::byte*>(to), count * sizeof(Number), true};
 }
+
+/// How work takes its time: asleep, for the cores are shared by all streams and
+/// by the host code, and work that computed would slow other work as on no
+/// device.
+void take_time(std::int64_t ns);
 
 inline cudaError_t enqueue(cudaStream_t stream, DoubleWork work, std::function<void()> run) {
   reinterpret_cast<DoubleStream*>(stream)->enqueue(std::move(work), std::move(run));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "executor/device.h"
+#include "executor/device_figures.h"
 #include "executor/grid.h"
 #include "executor/lane_exchange.h"
 #include "executor/training_case.h"
@@ -78,6 +79,11 @@ class CudaSession {
   /// Letters go over `control`. Tensors are copied on the device, or travel
   /// through NCCL where the session is connected.
   virtual std::unique_ptr<Transport> transport(const Place& place, Transport& control) = 0;
+  /// What the device takes beside tasks, and the link of each of `channels`
+  /// (tensors travel from the first endpoint to the second). `message_bytes`:
+  /// of a large message. While no run uses the session.
+  virtual Result<DeviceFigures> measure(const std::vector<std::pair<int, int>>& channels,
+                                        std::size_t message_bytes) = 0;
 };
 
 /// What the module exports, under the name kCudaModuleSymbol.
@@ -91,7 +97,7 @@ struct CudaModule {
   StashBytes (*stash_bytes)(const ModelSpec& spec, const StageCut& cut,
                             std::span<const int> lengths) = nullptr;
 };
-inline constexpr int kCudaModuleVersion = 4;
+inline constexpr int kCudaModuleVersion = 5;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";
 
 }  // namespace rrfp

@@ -66,6 +66,7 @@ class CudaDevicePartitions {
  public:
   static Result<CudaDevicePartitions> create(int device, int count);
 
+  int count() const { return static_cast<int>(partitions_.size()); }
   CudaPartition& partition(int index) { return *partitions_[static_cast<std::size_t>(index)]; }
   /// "4 partitions of 32 SMs (green contexts)", and how completion is seen.
   std::string describe() const;

@@ -1,6 +1,7 @@
 // The module's one entry point.
 #include "executor/cuda_compute.h"
 #include "executor/cuda_connections.h"
+#include "executor/cuda_figures.h"
 #include "executor/cuda_local_transport.h"
 #include "executor/cuda_module.h"
 #include "executor/cuda_partition.h"
@@ -61,6 +62,16 @@ class Session final : public CudaSession {
     if (connections_ != nullptr) return connections_->transport(connections_, control);
     return std::make_unique<CudaLocalTransport>(partitions_, partition(place), control,
                                                 settings_.look_every_ns);
+  }
+  Result<DeviceFigures> measure(const std::vector<std::pair<int, int>>& channels,
+                                std::size_t message_bytes) override {
+    const Result<DeviceTimes> times = measure_times(*partitions_);
+    if (!times.ok()) return times.error();
+    if (connections_ != nullptr) return DeviceFigures{*times, {}};
+    const Result<std::vector<LinkFigures>> links =
+        measure_copies(*partitions_, channels, message_bytes);
+    if (!links.ok()) return links.error();
+    return DeviceFigures{*times, *links};
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "executor/cuda_error.h"
 #include "executor/cuda_launchers.h"
+#include "executor/cuda_stopwatch.h"
 
 namespace rrfp {
 
@@ -16,50 +16,13 @@ constexpr int kManyProducts = 1024;
 constexpr int kRounds = 5;
 constexpr int kMostProducts = 1 << 30;
 
-// Two events around a piece of work.
-class Stopwatch {
- public:
-  ~Stopwatch() {
-    if (begin_ != nullptr) cudaEventDestroy(begin_);
-    if (end_ != nullptr) cudaEventDestroy(end_);
-  }
-  Stopwatch() = default;
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
-  Result<void> prepare() {
-    Result<void> first = check_cuda("cudaEventCreate", cudaEventCreate(&begin_));
-    if (!first.ok()) return first;
-    return check_cuda("cudaEventCreate", cudaEventCreate(&end_));
-  }
-
-  /// How long the stream takes for what `launch` enqueues: the least of some
-  /// rounds, the first of which also loads the kernel.
-  template <typename Launch>
-  Result<double> least_ns(cudaStream_t stream, Launch&& launch) {
-    double least_ns = 0;
-    for (int round = 0; round < kRounds; ++round) {
-      cudaError_t code = cudaEventRecord(begin_, stream);
-      if (code != cudaSuccess) return cuda_error("cudaEventRecord", code);
-      code = launch(stream);
-      if (code != cudaSuccess) return cuda_error("launch of a kernel that is measured", code);
-      code = cudaEventRecord(end_, stream);
-      if (code != cudaSuccess) return cuda_error("cudaEventRecord", code);
-      code = cudaEventSynchronize(end_);
-      if (code != cudaSuccess) return cuda_error("cudaEventSynchronize", code);
-      float milliseconds = 0;
-      code = cudaEventElapsedTime(&milliseconds, begin_, end_);
-      if (code != cudaSuccess) return cuda_error("cudaEventElapsedTime", code);
-      const double ns = static_cast<double>(milliseconds) * 1e6;
-      least_ns = round == 0 ? ns : std::min(least_ns, ns);
-    }
-    return least_ns;
-  }
-
- private:
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-};
+// Of some rounds, what none takes less than.
+template <typename Launch>
+Result<double> least_ns(CudaStopwatch& watch, cudaStream_t stream, Launch&& launch) {
+  const Result<std::vector<double>> all = watch.rounds_ns(kRounds, stream, launch);
+  if (!all.ok()) return all.error();
+  return all->front();
+}
 
 // A block that goes back at the end.
 class Borrowed {
@@ -80,11 +43,11 @@ Result<CudaWorkLength> CudaWorkLength::measure(CudaPartition& partition, std::si
   CudaWorkLength made;
   made.blocks_ = kBlocksPerSm * partition.sms();
   const FaultReport report{partition.fault().get(), 1};
-  Stopwatch watch;
+  CudaStopwatch watch;
   if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();
   Result<double> times[2] = {0.0, 0.0};
   for (int of = 0; of < 2; ++of) {
-    times[of] = watch.least_ns(partition.compute(), [&](cudaStream_t stream) {
+    times[of] = least_ns(watch, partition.compute(), [&](cudaStream_t stream) {
       return launch_matrix_chain(made.blocks_, of == 0 ? kFewProducts : kManyProducts, report,
                                  stream);
     });
@@ -105,13 +68,13 @@ Result<void> CudaWorkLength::measure_tensors(CudaPartition& partition, std::size
   const Result<void*> block = partition.blocks().take(bytes);
   if (!block.ok()) return block.error();
   const Borrowed borrowed(partition.blocks(), *block);
-  Stopwatch watch;
+  CudaStopwatch watch;
   if (Result<void> ready = watch.prepare(); !ready.ok()) return ready;
-  const Result<double> filled = watch.least_ns(partition.compute(), [&](cudaStream_t stream) {
+  const Result<double> filled = least_ns(watch, partition.compute(), [&](cudaStream_t stream) {
     return launch_fill_pattern(*block, bytes, 0, stream);
   });
   if (!filled.ok()) return filled.error();
-  const Result<double> checked = watch.least_ns(partition.compute(), [&](cudaStream_t stream) {
+  const Result<double> checked = least_ns(watch, partition.compute(), [&](cudaStream_t stream) {
     return launch_check_pattern(*block, bytes, 0, {partition.fault().get(), 1}, stream);
   });
   if (!checked.ok()) return checked.error();
