@@ -3,21 +3,20 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include "executor/doorbell.h"
-#include "traces/atomic_file.h"
-#include "traces/json_cursor.h"
-#include "traces/json_reader.h"
-#include "traces/json_writer.h"
+#include "traces/case_file.h"
+#include "traces/prepared_case.h"
+#include "traces/saturating.h"
+#include "traces/transfer.h"
 
 namespace rrfp {
 
 namespace {
-
-constexpr std::string_view kCalibrationSchema = "rrfp.calibration/1";
 
 std::int64_t trimmed_mean(std::vector<std::int64_t> numbers) {
   if (numbers.empty()) return 0;
@@ -35,11 +34,9 @@ std::int64_t quantile_ns(std::vector<std::int64_t> numbers, int permille) {
   return numbers[(numbers.size() - 1) * static_cast<std::size_t>(permille) / 1000];
 }
 
-Calibration calibrate(const Overheads& overheads) {
-  Calibration calibration;
-  calibration.task_extra_ns = std::max<std::int64_t>(0, trimmed_mean(overheads.task_ns));
-  calibration.message_extra_ns = std::max<std::int64_t>(0, trimmed_mean(overheads.message_ns));
-  return calibration;
+void calibrate(const Overheads& overheads, Calibration& to) {
+  to.task_extra_ns = std::max<std::int64_t>(0, trimmed_mean(overheads.task_ns));
+  to.message_extra_ns = std::max<std::int64_t>(0, trimmed_mean(overheads.message_ns));
 }
 
 void probe_timers(int threads, int count, Calibration& to) {
@@ -65,10 +62,77 @@ void probe_timers(int threads, int count, Calibration& to) {
   to.timer_p99_ns = quantile_ns(std::move(all), 990);
 }
 
-Case with_calibration(const Case& input, const Calibration& calibration) {
+namespace {
+
+// From the end of the transmission, as schedulers expect it in a run: of edges of which `input`
+// says nothing, what PreparedCase makes of the world.
+Result<void> keep_expectations(const Case& input, Case& out) {
+  const Program& program = input.program;
+  std::vector<std::vector<std::int64_t>>& expected_ns = out.network.expected_latency_ns;
+  expected_ns.resize(program.edges().size());
+  const auto said = [](const std::vector<std::int64_t>& of_edge) { return !of_edge.empty(); };
+  if (std::all_of(expected_ns.begin(), expected_ns.end(), said)) return {};
+  const Result<std::unique_ptr<const PreparedCase>> prepared = PreparedCase::create(input);
+  if (!prepared.ok()) return prepared.error();
+  const PreparedCase& world = **prepared;
+  for (std::size_t id = 0; id < expected_ns.size(); ++id) {
+    if (program.edges()[id].local() || said(expected_ns[id])) continue;
+    expected_ns[id].resize(static_cast<std::size_t>(program.microbatches()));
+    for (int m = 0; m < program.microbatches(); ++m) {
+      const auto at = static_cast<std::size_t>(m);
+      const std::size_t message = id * expected_ns[id].size() + at;
+      // The world is arranged, and `out` is not yet.
+      const auto given =
+          world.arrangement().empty() ? at : static_cast<std::size_t>(world.arrangement()[at]);
+      expected_ns[id][given] = world.expected_transfer_ns()[message] - world.busy_ns()[message];
+    }
+  }
+  return {};
+}
+
+Error lacks_link(const Edge& edge, int lane) {
+  return Error{"the calibration has no link from rank " + std::to_string(edge.from_rank) +
+               " to rank " + std::to_string(edge.to_rank) +
+               (lane > 0 ? " of lane " + std::to_string(lane) : "") +
+               ", which messages take; calibrate with a file of the same pipeline"};
+}
+
+// What the machine's links add to the messages along `edge`, by lane and microbatch.
+Result<void> add_links(const Calibration& calibration, const Case& input, std::size_t id,
+                       std::vector<std::int64_t>& latency_ns) {
+  const Edge& edge = input.program.edges()[id];
+  const Network& network = input.network;
+  if (calibration.links.empty() || !edge.carries || network.message_bytes.empty()) return {};
+  const int microbatches = input.program.microbatches();
+  for (int lane = 0; lane < input.tensor_parallel.lanes; ++lane) {
+    const CalibratedLink* link = find_link(calibration.links, edge.from_rank, edge.to_rank, lane);
+    if (link == nullptr) return lacks_link(edge, lane);
+    for (int m = 0; m < microbatches; ++m) {
+      const auto producer =
+          static_cast<std::size_t>(input.program.task_id(edge.from, edge.slot(), m));
+      const std::int64_t bytes = network.message_bytes[producer];
+      std::int64_t& ns = latency_ns[static_cast<std::size_t>(lane * microbatches + m)];
+      const std::int64_t world_ns =
+          capped_sum(transmission_ns(bytes, network.bytes_per_second), ns);
+      const std::int64_t travels = std::min(bytes, calibration.payload_limit_bytes.value_or(bytes));
+      ns = capped_sum(ns, link_extra_ns(*link, travels, world_ns));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Case> with_calibration(const Case& input, const Calibration& calibration) {
+  if (input.network.mode == NetworkMode::kLaunchQueue) {
+    return Error{
+        "a calibration says nothing about a launch-queue network, which no run has; expected "
+        "eager or rendezvous"};
+  }
   Case out = input;
   const Program& program = out.program;
   if (out.expected_ns.empty()) out.expected_ns = out.duration_ns;
+  if (Result<void> kept = keep_expectations(input, out); !kept.ok()) return kept.error();
   for (TaskId task = 0; task < program.task_ids(); ++task) {
     if (program.exists(task)) {
       out.duration_ns[static_cast<std::size_t>(task)] += calibration.task_extra_ns;
@@ -80,43 +144,13 @@ Case with_calibration(const Case& input, const Calibration& calibration) {
     std::vector<std::int64_t>& latency_ns = out.network.latency_ns[id];
     latency_ns.resize(static_cast<std::size_t>(out.tensor_parallel.lanes * program.microbatches()),
                       0);
-    for (std::int64_t& ns : latency_ns) ns += calibration.message_extra_ns;
+    if (Result<void> added = add_links(calibration, input, id, latency_ns); !added.ok()) {
+      return added.error();
+    }
+    for (std::int64_t& ns : latency_ns) ns = capped_sum(ns, calibration.message_extra_ns);
   }
+  if (Result<void> checked = check_magnitudes(out); !checked.ok()) return checked.error();
   return out;
-}
-
-Result<void> write_calibration_file(const std::string& path, const Calibration& calibration) {
-  JsonValue timers{JsonObject{}};
-  timers.add("p50", JsonValue(calibration.timer_p50_ns));
-  timers.add("p99", JsonValue(calibration.timer_p99_ns));
-  JsonValue json{JsonObject{}};
-  json.add("schema", JsonValue(kCalibrationSchema));
-  json.add("workers", JsonValue(calibration.workers));
-  json.add("task_extra_ns", JsonValue(calibration.task_extra_ns));
-  json.add("message_extra_ns", JsonValue(calibration.message_extra_ns));
-  json.add("timer_late_ns", std::move(timers));
-  return write_file_atomically(path, to_text(json, JsonLayout::kReadable) + "\n");
-}
-
-Result<Calibration> read_calibration_file(const std::string& path) {
-  const Result<JsonDocument> document = read_json_file(path);
-  if (!document.ok()) return document.error();
-  JsonErrors errors(document->file);
-  const JsonCursor in(errors, document->root);
-  in.only_keys({"schema", "workers", "task_extra_ns", "message_extra_ns", "timer_late_ns"});
-  if (in.at("schema").string() != kCalibrationSchema) {
-    in.at("schema").expected("\"rrfp.calibration/1\"");
-  }
-  Calibration calibration;
-  calibration.workers = in.at("workers").small_integer(0, 1 << 20);
-  calibration.task_extra_ns = in.at("task_extra_ns").integer({0, 1'000'000'000});
-  calibration.message_extra_ns = in.at("message_extra_ns").integer({0, 1'000'000'000});
-  const JsonCursor timers = in.at("timer_late_ns");
-  timers.only_keys({"p50", "p99"});
-  calibration.timer_p50_ns = timers.at("p50").integer();
-  calibration.timer_p99_ns = timers.at("p99").integer();
-  if (!errors.ok()) return errors.status().error();
-  return calibration;
 }
 
 }  // namespace rrfp

@@ -1,28 +1,54 @@
-// What this machine adds to the times of a scenario: measured in the same job,
+// What this machine adds to the times of a scenario: measured by running it,
 // and added to a case before the simulator predicts a run of it.
 //
-// File: {"schema": "rrfp.calibration/1", "workers", "task_extra_ns",
-// "message_extra_ns", "timer_late_ns": {"p50", "p99"}}
+//  task:     + task_extra_ns, the mean of what the run's tasks took longer
+//  message:  + max(0, link - world) + message_extra_ns
+// The first is what the machine's own link takes beyond the world's
+// (calibrated_links.h; nothing where links were not measured). Of each message
+// of the run it is taken off, and message_extra_ns is the mean of the rest: so
+// the two together add what was measured, and nothing twice.
 //
-// Thread safety: pure functions but for the file and probe_timers.
+// Contention is told and not applied. The length of a synthetic task is
+// measured while all partitions are busy (CudaWorkLength), so what partitions
+// take from each other is in it already; and what a task would take on such a
+// partition with the others idle, which is what the figure could be applied to,
+// no command records.
+//
+// Thread safety: pure functions but for probe_timers.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "executor/calibrated_links.h"
+#include "executor/device_figures.h"
 #include "executor/realised_case.h"
 #include "scheduler_core/result.h"
 #include "traces/case.h"
 
 namespace rrfp {
 
+struct CalibratedDevice {
+  std::string about;  ///< what the device was cut into
+  DeviceTimes times;
+
+  friend bool operator==(const CalibratedDevice&, const CalibratedDevice&) = default;
+};
+
 struct Calibration {
   int workers = 0;                    ///< how many ran at a time
   std::int64_t task_extra_ns = 0;     ///< mean, of each task
-  std::int64_t message_extra_ns = 0;  ///< mean, of each message
+  std::int64_t message_extra_ns = 0;  ///< mean, of each message, beside its link
   std::int64_t timer_p50_ns = 0;      ///< how late a timer is seen
   std::int64_t timer_p99_ns = 0;
+
+  // Of devices that work; an emulated one has neither.
+  std::optional<CalibratedDevice> device{};
+  std::vector<CalibratedLink> links{};
+  /// No more of a message travelled.
+  std::optional<std::int64_t> payload_limit_bytes{};
 
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
@@ -31,16 +57,15 @@ struct Calibration {
 inline constexpr std::int64_t kMostTimerLateNs = 300'000;
 
 /// Means without the largest hundredth, which is noise of the machine.
-Calibration calibrate(const Overheads& overheads);
+void calibrate(const Overheads& overheads, Calibration& to);
 
 /// So many threads wait for timers of 1 to 2 ms at a time, `count` each.
 void probe_timers(int threads, int count, Calibration& to);
 
-/// `input` as this machine is expected to run it.
-Case with_calibration(const Case& input, const Calibration& calibration);
-
-Result<void> write_calibration_file(const std::string& path, const Calibration& calibration);
-Result<Calibration> read_calibration_file(const std::string& path);
+/// `input` as this machine is expected to run it; what schedulers expect of it
+/// is as before. The error names a link that the calibration lacks, or is that
+/// of a network that no run has.
+Result<Case> with_calibration(const Case& input, const Calibration& calibration);
 
 /// The element at permille/1000 of the sorted numbers; 0 of none.
 std::int64_t quantile_ns(std::vector<std::int64_t> numbers, int permille);

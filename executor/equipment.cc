@@ -88,6 +88,13 @@ Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& jo
   equipment.device = [session = *session](const Place& place) {
     return session->synthetic_device(place);
   };
+  const std::vector<std::int64_t>& bytes = plan.world(0, 0).message_bytes();
+  const std::int64_t largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  equipment.measure = [session = *session, channels = tensor_channels(plan),
+                       message_bytes =
+                           std::min(static_cast<std::size_t>(largest), settings.payload_limit)] {
+    return session->measure(channels, message_bytes);
+  };
   return equipment;
 }
 

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "executor/device_figures.h"
 #include "executor/job.h"
 #include "executor/training_run.h"
 #include "scheduler_core/result.h"
@@ -33,9 +35,12 @@ struct DeviceChoice {
 
 /// Fits Job::run.
 struct Equipment {
+  using Measure = std::function<Result<DeviceFigures>()>;
   std::string about;  ///< of the devices, for people; may be empty
   DeviceMaker device;
   TransportMaker transport;  ///< empty: payloads are bytes of the host
+  /// What the devices take beside tasks, before the run; empty: they are none.
+  Measure measure;
 };
 
 /// What a run that trains asks for.

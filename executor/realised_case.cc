@@ -84,6 +84,19 @@ std::vector<std::int64_t> lengths_of(const RunPlan& plan, const IterationRecord&
   return lengths;
 }
 
+// What the leader's link took of a message beyond what the world took.
+std::int64_t own_link_extra_ns(const PreparedCase& world, const ArrivalRecord& arrival,
+                               std::span<const CalibratedLink> links) {
+  const Program& program = world.program();
+  const Edge& edge = program.edge(arrival.edge);
+  const CalibratedLink* link = find_link(links, edge.from_rank, edge.to_rank, 0);
+  if (link == nullptr) return 0;
+  const std::int64_t busy_ns =
+      world.busy_ns()[message_of(program, arrival.edge, arrival.microbatch)];
+  return link_extra_ns(*link, arrival.bytes,
+                       busy_ns + world.lane_latency_ns(arrival.edge, 0, arrival.microbatch));
+}
+
 }  // namespace
 
 Case realised_case(const RunPlan& plan, const IterationRecord& record, int replica) {
@@ -148,7 +161,8 @@ std::int64_t replica_makespan_ns(const RunPlan& plan, const IterationRecord& rec
   return end_ns;
 }
 
-void add_overheads(const RunPlan& plan, const IterationRecord& record, Overheads& to) {
+void add_overheads(const RunPlan& plan, const IterationRecord& record,
+                   std::span<const CalibratedLink> links, Overheads& to) {
   for (int replica = 0; replica < plan.grid.replicas; ++replica) {
     const PreparedCase& world = plan.world(record.iteration, replica);
     const Program& program = world.program();
@@ -165,7 +179,8 @@ void add_overheads(const RunPlan& plan, const IterationRecord& record, Overheads
       // In rendezvous the sender learns late that the other end has posted.
       const bool rendezvous = world.input().network.mode == NetworkMode::kRendezvous;
       to.message_ns.push_back(arrival->arrival_ns - arrival->due_ns +
-                              (rendezvous ? arrival->sent_ns - arrival->finish_ns : 0));
+                              (rendezvous ? arrival->sent_ns - arrival->finish_ns : 0) -
+                              own_link_extra_ns(world, *arrival, links));
     }
   }
 }

@@ -11,6 +11,9 @@
 // Thread safety: pure functions.
 #pragma once
 
+#include <span>
+
+#include "executor/calibrated_links.h"
 #include "executor/plan.h"
 #include "executor/records.h"
 #include "traces/case.h"
@@ -24,11 +27,13 @@ Case realised_case(const RunPlan& plan, const IterationRecord& record, int repli
 std::int64_t replica_makespan_ns(const RunPlan& plan, const IterationRecord& record, int replica);
 
 /// What the host added, one entry per task and per message of the iteration:
-/// a task's length less the world's, and how late an arrival was seen.
+/// a task's length less the world's, and how late an arrival was seen, less
+/// what its link takes beyond the world's (calibrated_links.h).
 struct Overheads {
   std::vector<std::int64_t> task_ns;
   std::vector<std::int64_t> message_ns;
 };
-void add_overheads(const RunPlan& plan, const IterationRecord& record, Overheads& to);
+void add_overheads(const RunPlan& plan, const IterationRecord& record,
+                   std::span<const CalibratedLink> links, Overheads& to);
 
 }  // namespace rrfp

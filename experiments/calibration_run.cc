@@ -13,6 +13,20 @@ class KeepingSink final : public IterationSink {
   std::vector<IterationRecord> iterations;
 };
 
+// Before the run, while the device is idle.
+Result<void> measure_device(const Equipment& equipment, const DeviceChoice& choice,
+                            const Grid& grid, Calibration& to) {
+  if (!equipment.measure) return {};
+  const Result<DeviceFigures> figures = equipment.measure();
+  if (!figures.ok()) return figures.error();
+  to.device = CalibratedDevice{equipment.about, figures->times};
+  to.links = links_of_ranks(figures->links, grid);
+  if (choice.payload_limit) {
+    to.payload_limit_bytes = static_cast<std::int64_t>(*choice.payload_limit);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
@@ -24,17 +38,22 @@ Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
   if (!device.ok()) return device.error();
   const Result<Equipment> equipment = equip(*device, *prepared->plan, job);
   if (!equipment.ok()) return equipment.error();
+  Calibration calibration;
+  if (Result<void> measured =
+          measure_device(*equipment, *device, prepared->plan->grid, calibration);
+      !measured.ok()) {
+    return measured.error();
+  }
   auto sink = std::make_shared<KeepingSink>();
   Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);
   if (!ran.ok()) return ran.error();
   outcome = *ran;
-  Calibration calibration;
   if (!job.speaks() || outcome.end != RunEnd::kCompleted) return calibration;
   Overheads overheads;
   for (const IterationRecord& record : sink->iterations) {
-    add_overheads(*prepared->plan, record, overheads);
+    add_overheads(*prepared->plan, record, calibration.links, overheads);
   }
-  calibration = calibrate(overheads);
+  calibrate(overheads, calibration);
   const int workers = prepared->plan->grid.size();
   const bool threads = job.processes() == nullptr;
   probe_timers(threads ? workers : 1, threads ? 100 : 200, calibration);

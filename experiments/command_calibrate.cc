@@ -1,7 +1,10 @@
-// rrfp calibrate: measures what this machine adds to tasks and messages.
+// rrfp calibrate: measures what this machine adds to tasks and messages, and
+// how fast its links are.
 #include <array>
 #include <ostream>
 
+#include "executor/calibration_file.h"
+#include "experiments/calibration_report.h"
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
 
@@ -33,11 +36,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (outcome.end != RunEnd::kCompleted) {
     status = report_failure(outcome, "calibrate", terminal);
   } else if (job->speaks()) {
-    terminal.out << "with " << calibration->workers << " workers over " << job->name()
-                 << ":\n  a task takes      " << calibration->task_extra_ns
-                 << " ns longer\n  a message takes   " << calibration->message_extra_ns
-                 << " ns longer\n  a timer is seen   " << calibration->timer_p50_ns
-                 << " ns late (p50), " << calibration->timer_p99_ns << " ns (p99)\n";
+    terminal.out << describe_calibration(*calibration, job->name());
     if (calibration->timer_p99_ns > kMostTimerLateNs) {
       terminal.out << "this machine is too noisy to predict a run: p99 is over " << kMostTimerLateNs
                    << " ns\n";
@@ -61,7 +60,10 @@ const Command kCalibrateCommand = {
     "calibrate",
     "measures what this machine adds to the tasks and messages of a run",
     "FILE",
-    "FILE is a case or a scenario; its first policy is run for five iterations.",
+    "FILE is a case or a scenario; its first policy is run for five iterations. With --device\n"
+    "synthetic the device is measured before: what a launch, a flag and an empty kernel take, the\n"
+    "latency and speed of the link behind each edge, and how partitions slow each other. What is\n"
+    "written `rrfp simulate` and `rrfp sweep` take with --calibration, and so does validate.",
     "rrfp calibrate tests/cases/three-chunks.json --out /tmp/calibration.json",
     kOptions,
     1,

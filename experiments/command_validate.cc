@@ -4,6 +4,7 @@
 
 #include "executor/decision_log.h"
 #include "executor/replay_log.h"
+#include "experiments/calibration_report.h"
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
 #include "experiments/validation.h"
@@ -78,6 +79,14 @@ Result<void> validate_policy(Job& job, const RunInput& input, int policy, int it
   return {};
 }
 
+// A prediction would fail, after the run that it is compared with.
+Result<void> check_fit(const RunInput& input, const Calibration& calibration) {
+  const Result<PreparedRun> prepared = input.prepare(0, 1);
+  if (!prepared.ok()) return prepared.error();
+  const Result<Case> fits = with_calibration(prepared->cases[0][0], calibration);
+  return fits.ok() ? Result<void>() : Error{input.name + ": " + fits.error().message};
+}
+
 ExitStatus report(const Options& options, const Validation& validation, Terminal& terminal) {
   const std::string json = to_text(validation_to_json(validation), JsonLayout::kReadable) + "\n";
   terminal.out << (options.flag("json") ? json : describe_validation(validation));
@@ -100,17 +109,17 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!kind.ok()) return kind.error();
   Validation validation;
   validation.name = input->scenario ? input->scenario->scenario().name : input->single->name;
-  const std::optional<std::string> given = options.text("calibration");
-  if (given) {
-    const Result<Calibration> read = read_calibration_file(*given);
-    if (!read.ok()) return read.error();
-    validation.calibration = *read;
+  const Result<std::optional<Calibration>> given = calibration_of(options);
+  if (!given.ok()) return given.error();
+  if (*given) {
+    validation.calibration = **given;
+    if (Result<void> fits = check_fit(*input, **given); !fits.ok()) return fits.error();
   }
   Result<Job> job = Job::open(*kind);
   if (!job.ok()) return job.error();
   validation.transport = job->name();
   RunOutcome outcome;
-  if (!given) {
+  if (!*given) {
     const Result<Calibration> made = run_calibration(*job, *input, 0, options, outcome);
     if (!made.ok()) return made.error();
     validation.calibration = *made;

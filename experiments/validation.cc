@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "executor/calibration_file.h"
 #include "executor/realised_case.h"
+#include "experiments/calibration_report.h"
 #include "experiments/display_units.h"
 #include "experiments/text_table.h"
 #include "sim/simulate.h"
@@ -90,7 +92,9 @@ Result<void> add_iteration(const PreparedRun& run, const IterationRecord& record
     if (!own.ok()) return own.error();
     const Case& world =
         run.cases[static_cast<std::size_t>(record.iteration)][static_cast<std::size_t>(replica)];
-    const Result<SimulationResult> predicted = simulate(with_calibration(world, calibration));
+    const Result<Case> calibrated = with_calibration(world, calibration);
+    if (!calibrated.ok()) return calibrated.error();
+    const Result<SimulationResult> predicted = simulate(*calibrated);
     if (!predicted.ok()) return predicted.error();
     (stalled ? to.stalled : to.iterations)
         .push_back({replica_makespan_ns(*run.plan, record, replica), own->makespan_ns,
@@ -142,9 +146,8 @@ std::string describe_validation(const Validation& validation) {
   std::string text = validation.name + " over " + validation.transport + "\n" + table.text() +
                      "\n" + std::to_string(validation.decisions) +
                      " decisions were made again from the calls that led to them, identically\n";
-  text += "calibration: a task takes " + std::to_string(calibration.task_extra_ns / 1000) +
-          " us longer, a message " + std::to_string(calibration.message_extra_ns / 1000) +
-          " us; timers are seen " + std::to_string(calibration.timer_p50_ns / 1000) +
+  text += device_lines(calibration) + "calibration: " + calibration_line(calibration) +
+          "; timers are seen " + std::to_string(calibration.timer_p50_ns / 1000) +
           " us late (p50), " + std::to_string(calibration.timer_p99_ns / 1000) + " us (p99)\n";
   if (calibration.timer_p99_ns > kMostTimerLateNs) {
     return text + "prediction: void, this machine is too noisy (timers: p99 over " +
@@ -197,6 +200,7 @@ JsonValue validation_to_json(const Validation& validation) {
   json.add("prediction_void", JsonValue(calibration.timer_p99_ns > kMostTimerLateNs));
   json.add("task_extra_ns", JsonValue(calibration.task_extra_ns));
   json.add("message_extra_ns", JsonValue(calibration.message_extra_ns));
+  json.add("calibration", calibration_to_json(calibration));
   json.add("ranked_pairs", JsonValue(agreement.pairs));
   json.add("reversed_pairs", JsonValue(agreement.reversed));
   json.add("policies", JsonValue(std::move(rows)));

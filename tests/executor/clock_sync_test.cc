@@ -5,7 +5,6 @@
 
 #include <thread>
 
-#include "executor/calibration.h"
 #include "tests/executor/runs_for_tests.h"
 
 namespace rrfp {
@@ -70,29 +69,6 @@ TEST(ClockSync, OffsetsAreRightWithinTheStatedError) {
     EXPECT_GT(worker.clock_error_ns, 0);
     EXPECT_LE(std::abs(worker.clock_offset_ns + skews_ns[endpoint]), worker.clock_error_ns);
   }
-}
-
-TEST(Calibration, FileRoundTripsAndNamesWhatIsWrong) {
-  const std::string path =
-      testing::TempDir() + "rrfp_calibration_" + std::to_string(getpid()) + ".json";
-  const Calibration calibration{8, 27'000, 31'000, 19'000, 300'001};
-  ASSERT_TRUE(write_calibration_file(path, calibration).ok());
-  const Result<Calibration> read = read_calibration_file(path);
-  ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_EQ(*read, calibration);
-  std::remove(path.c_str());
-  EXPECT_FALSE(read_calibration_file(path).ok());
-}
-
-TEST(Calibration, TrimsTheLargestHundredth) {
-  Overheads overheads;
-  overheads.task_ns.assign(99, 20);
-  overheads.task_ns.push_back(1'000'000);
-  EXPECT_EQ(calibrate(overheads).task_extra_ns, 20);
-  const Case input = chain_case(2, 2, true, 1'000);
-  const Case longer = with_calibration(input, {2, 20, 5, 0, 0});
-  EXPECT_EQ(longer.duration_ns[0], 1'020);
-  EXPECT_EQ(longer.expected_ns, input.duration_ns) << "what the scheduler believes is as before";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "executor/calibration_file.h"
 #include "tests/executor/program_for_tests.h"
 #include "traces/json_reader.h"
 #include "traces/native_trace_reader.h"
@@ -20,6 +21,7 @@ class CudaProgram : public testing::Test {
     unsetenv("RRFP_CUDA_MODULE");
     unsetenv("RRFP_DOUBLE_WITH");
     unsetenv("RRFP_DOUBLE_WITHOUT");
+    unsetenv("RRFP_DOUBLE_SLOW_COPIES");
   }
 
   static std::string module(const std::string& name) {
@@ -144,6 +146,35 @@ TEST_F(CudaProgram, ModelErrorIsWithinThreePermille) {
     const JsonValue* error = policy.find(kept ? "model_error" : "model_error_of_dropped");
     EXPECT_LE(std::stod(error->decimal()->text), .003) << *policy.find("policy")->string();
   }
+}
+
+// Copies into the partition of rank 1 are slow: of all links those two.
+TEST_F(CudaProgram, CalibratesTheLinkOfEveryEdgeAndSimulatesWithIt) {
+  setenv("RRFP_DOUBLE_SLOW_COPIES", "3,2000000,500", 1);
+  const std::string file = path_for("calibration.json");
+  const EndedProgram ran = rrfp({"calibrate", scenario(), "--device", "synthetic", "--out", file});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  EXPECT_TRUE(ran.has("on 4 partitions of 33 SMs (plain streams), medians:\n")) << ran.text;
+  EXPECT_TRUE(ran.has("  3 -> 2        all  ")) << ran.text;
+  const Result<Calibration> found = read_calibration_file(file);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  ASSERT_TRUE(found->device.has_value());
+  EXPECT_GT(found->device->times.flag_ns, 0);
+  const std::pair<int, int> edges[] = {{0, 1}, {1, 0}, {1, 2}, {2, 1}, {2, 3}, {3, 2}};
+  ASSERT_EQ(found->links.size(), std::size(edges));
+  for (std::size_t i = 0; i < std::size(edges); ++i) {
+    const CalibratedLink& link = found->links[i];
+    EXPECT_EQ(std::pair(link.from_rank, link.to_rank), edges[i]);
+    EXPECT_EQ(link.latency_ns >= 1'900'000, link.to_rank == 1) << i << ": " << link.latency_ns;
+  }
+  const EndedProgram calibrated = rrfp({"simulate", scenario(), "--calibration", file, "--json"});
+  ASSERT_EQ(calibrated.status, 0) << calibrated.text;
+  EXPECT_TRUE(calibrated.has(R"("calibration":{"schema":"rrfp.calibration/1")"));
+  EXPECT_EQ(rrfp({"validate", scenario("", 2), "--calibration", file}).status, 0)
+      << "what a case does not use is no matter";
+  const EndedProgram wider = rrfp({"validate", scenario("", 5), "--calibration", file});
+  EXPECT_EQ(wider.status, 2);
+  EXPECT_TRUE(wider.has("no link from rank 3 to rank 4")) << wider.text;
 }
 
 TEST_F(CudaProgram, NamesTheDevice) {
