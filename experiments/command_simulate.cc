@@ -3,7 +3,9 @@
 #include <array>
 #include <ostream>
 
+#include "executor/calibration_file.h"
 #include "experiments/blocked_report.h"
+#include "experiments/calibration_report.h"
 #include "experiments/command.h"
 #include "experiments/input_file.h"
 #include "experiments/policy_option.h"
@@ -31,6 +33,7 @@ constexpr std::array kOptions = {
     OptionRow{"policy", "NAME", "of a scenario: which of its policies (default: its baseline)"},
     OptionRow{"iteration", "N", "of a scenario: which iteration's draws (default 0)"},
     OptionRow{"replica", "N", "of a scenario: which data-parallel replica's draws (default 0)"},
+    kCalibrationRow,
     kFileLimitRow,
 };
 
@@ -108,7 +111,8 @@ Error in_file(const std::string& file, const Error& error) {
 }
 
 Result<ExitStatus> simulate_one(const std::string& file, const Variant& variant,
-                                const Options& options, Terminal& terminal) {
+                                const Options& options,
+                                const std::optional<Calibration>& calibration, Terminal& terminal) {
   SimulateOptions detail;
   detail.messages = options.text("trace").has_value();
   const Result<SimulationResult> result = simulate(variant.given, detail);
@@ -120,7 +124,9 @@ Result<ExitStatus> simulate_one(const std::string& file, const Variant& variant,
   const bool json = options.flag("json");
   (json ? terminal.err : terminal.out) << notes_of(variant);
   if (json) {
-    terminal.out << to_text(result_to_json(*result), JsonLayout::kCompact) << "\n";
+    JsonValue out = result_to_json(*result);
+    if (calibration) out.add("calibration", calibration_to_json(*calibration));
+    terminal.out << to_text(out, JsonLayout::kCompact) << "\n";
   } else {
     terminal.out << describe_case(variant.given) << "\n" << describe_result(*result);
     if (!result->completed) terminal.out << "\n" << describe_blocked(variant.given, *result);
@@ -199,15 +205,24 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!loaded.ok()) return loaded.error();
   const Result<std::vector<NetworkMode>> modes = modes_of(options, loaded->given.network.mode);
   if (!modes.ok()) return modes.error();
+  const Result<std::optional<Calibration>> calibration = calibration_of(options);
+  if (!calibration.ok()) return calibration.error();
   std::vector<Variant> variants;
-  (options.flag("json") ? terminal.err : terminal.out) << loaded->note;
+  (options.flag("json") ? terminal.err : terminal.out)
+      << loaded->note << calibration_note(options, *calibration);
   const std::string file = *path == "-" ? "standard input" : *path;
   for (const NetworkMode mode : *modes) {
-    const Variant& variant = variants.emplace_back(with_mode(*loaded, mode));
+    Variant& variant = variants.emplace_back(with_mode(*loaded, mode));
     const Result<void> checked = check_magnitudes(variant.given);
     if (!checked.ok()) return in_file(file, checked.error());
+    if (!*calibration) continue;
+    Result<Case> calibrated = with_calibration(variant.given, **calibration);
+    if (!calibrated.ok()) return in_file(file, calibrated.error());
+    variant.given = std::move(*calibrated);
   }
-  if (variants.size() == 1) return simulate_one(file, variants.front(), options, terminal);
+  if (variants.size() == 1) {
+    return simulate_one(file, variants.front(), options, *calibration, terminal);
+  }
   for (const std::string_view single : {"json", "trace"}) {
     if (!options.flag(single)) continue;
     return Error{"--" + std::string(single) + " takes one run; found " +
@@ -224,7 +239,9 @@ const Command kSimulateCommand = {
     "runs a case, or one iteration of a scenario, and says what each rank did",
     "FILE",
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1); - is standard input.\n"
-    "A run that blocks is reported with what waits for what, and ends with status 3.",
+    "A run that blocks is reported with what waits for what, and ends with status 3.\n"
+    "What `rrfp calibrate FILE --out C` measured on a machine, --calibration C adds to the tasks\n"
+    "and messages: the run as that machine is expected to run it.",
     "rrfp simulate tests/cases/three-chunks.json --trace /tmp/three-chunks.trace.json",
     kOptions,
     1,

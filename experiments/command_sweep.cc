@@ -2,6 +2,7 @@
 #include <array>
 #include <ostream>
 
+#include "experiments/calibration_report.h"
 #include "experiments/command.h"
 #include "experiments/input_file.h"
 #include "experiments/interrupt.h"
@@ -23,6 +24,7 @@ constexpr std::array kOptions = {
     OptionRow{"iterations", "N", "iterations of each point, instead of the scenario's"},
     OptionRow{"threads", "N", "threads (default: one per core); the results do not depend on it"},
     OptionRow{"json", "", "print summary.json instead of tables"},
+    kCalibrationRow,
     kFileLimitRow,
 };
 
@@ -34,7 +36,12 @@ Result<Sweep> plan(const std::string& path, const Options& options) {
   constexpr std::array kSchemas = {kScenarioSchema};
   const Result<InputFile> input = read_input(path, *limit, kSchemas);
   if (!input.ok()) return input.error();
-  return plan_sweep(input->document, static_cast<int>(*iterations));
+  Result<Sweep> sweep = plan_sweep(input->document, static_cast<int>(*iterations));
+  if (!sweep.ok()) return sweep;
+  Result<std::optional<Calibration>> calibration = calibration_of(options);
+  if (!calibration.ok()) return calibration.error();
+  sweep->calibration = std::move(*calibration);
+  return sweep;
 }
 
 bool any_blocked(const std::vector<std::vector<PolicySummary>>& summaries) {
@@ -86,7 +93,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (options.flag("json")) {
     terminal.out << to_text(summary_to_json(*sweep, summaries), JsonLayout::kReadable) << "\n";
   } else {
-    terminal.out << describe_sweep(*sweep, summaries);
+    terminal.out << calibration_note(options, sweep->calibration)
+                 << describe_sweep(*sweep, summaries);
   }
   if (*interrupted) {
     terminal.err << "rrfp sweep: interrupted; what was done is kept"
@@ -106,6 +114,7 @@ const Command kSweepCommand = {
     "FILE is a scenario (rrfp.scenario/1); all its policies meet the same worlds.\n"
     "Speed-up: mean of the baseline over mean of the policy, with a paired bootstrap interval.\n"
     "Over fixed at its memory: the same over the fastest fixed order that needs no more memory.\n"
+    "--calibration C, of `rrfp calibrate --out C`, runs them as that machine is expected to.\n"
     "Ctrl-C keeps what is done and ends with status 130.",
     "rrfp sweep experiments/zb-1.5b.json --out out/zb-1.5b",
     kOptions,

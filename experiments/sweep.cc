@@ -109,13 +109,14 @@ Result<void> run_sweep(Sweep& sweep, const SweepControl& control) {
   const Result<std::vector<ScenarioResolver>> resolvers = resolvers_of(sweep);
   if (!resolvers.ok()) return resolvers.error();
   const std::vector<Piece> pieces = pieces_of(sweep);
+  const Calibration* const calibration = sweep.calibration ? &*sweep.calibration : nullptr;
   std::mutex mutex;  // guards sweep's runs and done, and errors
   std::map<std::size_t, Error> errors;
   parallel_for(pieces.size(), control.threads, [&](std::size_t index) {
     if (control.interrupted && control.interrupted()) return false;
     const Piece piece = pieces[index];
     Result<std::vector<SweepRun>> runs =
-        WorldRunner((*resolvers)[piece.point]).run(piece.iteration);
+        WorldRunner((*resolvers)[piece.point], calibration).run(piece.iteration);
     const std::lock_guard lock(mutex);
     if (!runs.ok()) {
       errors.emplace(index, runs.error());

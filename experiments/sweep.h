@@ -10,8 +10,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "executor/calibration.h"
 #include "scheduler_core/result.h"
 #include "traces/scenario_file.h"
 
@@ -45,6 +47,8 @@ struct SweepPoint {
 struct Sweep {
   std::vector<GridAxis> axes;
   std::vector<SweepPoint> points;
+  /// Worlds are as this machine would run them.
+  std::optional<Calibration> calibration;
 
   bool complete() const;
 };

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "executor/calibration_file.h"
 #include "experiments/display_units.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr std::string_view kRunsHeader =
     "point,iteration,policy,completed,iteration_ns,busy_ns,peak_bytes,peak_inbox_bytes,"
     "all_ranks_bytes,policy_name\n";
+constexpr const char* kCalibrationName = "/calibration.json";
 constexpr std::size_t kRunsNumbers = 9;  // the columns before the name
 
 JsonValue decimal(double value) { return JsonValue(Decimal{fixed(value, 6)}); }
@@ -172,6 +174,7 @@ JsonValue summary_to_json(const Sweep& sweep,
   out.add("name", JsonValue(first.name));
   out.add("complete", JsonValue(sweep.complete()));
   out.add("resamples", JsonValue(kResamples));
+  if (sweep.calibration) out.add("calibration", calibration_to_json(*sweep.calibration));
   JsonArray axes;
   for (const GridAxis& axis : sweep.axes) axes.emplace_back(axis.pointer);
   out.add("axes", JsonValue(std::move(axes)));
@@ -214,14 +217,20 @@ Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
                          const std::vector<std::vector<PolicySummary>>& summaries) {
   if (Result<void> made = make_sweep_folder(folder); !made.ok()) return made;
   // Runs of another scenario must never stand beside this one, whenever this is cut short.
-  std::error_code failed;
-  std::filesystem::remove(folder + "/runs.csv", failed);
-  if (failed) return Error{folder + "/runs.csv: cannot be replaced: " + failed.message()};
+  for (const char* name : {"/runs.csv", kCalibrationName}) {
+    std::error_code failed;
+    std::filesystem::remove(folder + name, failed);
+    if (failed) return Error{folder + name + ": cannot be replaced: " + failed.message()};
+  }
   const auto write = [&folder](const std::string& name, const std::string& text) {
     return write_file_atomically(folder + "/" + name, text);
   };
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     Result<void> written = write(scenario_name(sweep, i), scenario_text(sweep.points[i]));
+    if (!written.ok()) return written;
+  }
+  if (sweep.calibration) {
+    Result<void> written = write_calibration_file(folder + kCalibrationName, *sweep.calibration);
     if (!written.ok()) return written;
   }
   const std::array<std::pair<const char*, std::string>, 3> files = {{
@@ -236,6 +245,26 @@ Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
   return {};
 }
 
+namespace {
+
+// Runs of other worlds must not be mixed with those of this sweep.
+Result<void> check_same_calibration(const std::string& folder, const Sweep& sweep) {
+  const std::string path = folder + kCalibrationName;
+  const bool there = std::filesystem::exists(path);
+  if (!there && !sweep.calibration) return {};
+  if (there && sweep.calibration) {
+    const Result<Calibration> begun_with = read_calibration_file(path);
+    if (!begun_with.ok()) return begun_with.error();
+    if (*begun_with == *sweep.calibration) return {};
+  }
+  return Error{path +
+               (there ? ": the sweep was begun with this calibration"
+                      : ": not there, so the sweep was begun without a calibration") +
+               "; resume with the same --calibration, or take another folder"};
+}
+
+}  // namespace
+
 Result<void> resume_sweep(const std::string& folder, Sweep& sweep) {
   constexpr std::size_t kNoLimit = std::size_t{1} << 40;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
@@ -247,6 +276,7 @@ Result<void> resume_sweep(const std::string& folder, Sweep& sweep) {
                  ": a sweep of another scenario; resume with the scenario, the options and "
                  "the program that it was begun with, or take another folder"};
   }
+  if (Result<void> same = check_same_calibration(folder, sweep); !same.ok()) return same;
   const std::string path = folder + "/runs.csv";
   const Result<std::string> text = read_text_file(path, kNoLimit);
   if (!text.ok()) return text.error();

@@ -5,6 +5,7 @@
 //   runs.csv        one row per run: times in ns, memory in bytes
 //   summary.csv     one row per point and policy
 //   summary.json    the same with its context (rrfp.sweep/1), for programs
+//   calibration.json  where worlds are as a calibrated machine would run them
 //
 // Each is written whole or not at all. Thread safety: one writer per folder.
 #pragma once

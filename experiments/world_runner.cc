@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/data_parallel.h"
 #include "sim/eager_engine.h"
 #include "sim/simulate.h"
 #include "traces/prepared_case.h"
@@ -62,7 +61,19 @@ Result<ReplicaEnds> run_blocking(const Case& given, SweepRun& run) {
   return replica_ends((*prepared)->program(), *result);
 }
 
+Result<ReplicaEnds> run_one(const Case& given, SweepRun& run) {
+  return given.network.mode == NetworkMode::kEager ? run_eager(given, run)
+                                                   : run_blocking(given, run);
+}
+
 }  // namespace
+
+Result<ReplicaEnds> WorldRunner::run_replica(const Case& drawn, SweepRun& run) const {
+  if (calibration_ == nullptr) return run_one(drawn, run);
+  const Result<Case> calibrated = with_calibration(drawn, *calibration_);
+  if (!calibrated.ok()) return calibrated.error();
+  return run_one(*calibrated, run);
+}
 
 Result<std::vector<SweepRun>> WorldRunner::run(int iteration) const {
   const Scenario& scenario = resolver_.scenario();
@@ -90,8 +101,7 @@ Result<SweepRun> WorldRunner::run_policy(int policy, std::vector<Case>& replicas
     if (Result<void> applied = resolver_.apply(policy, given); !applied.ok()) {
       return applied.error();
     }
-    Result<ReplicaEnds> end = given.network.mode == NetworkMode::kEager ? run_eager(given, run)
-                                                                        : run_blocking(given, run);
+    Result<ReplicaEnds> end = run_replica(given, run);
     if (!end.ok()) return end.error();
     ends.push_back(std::move(end).value());
   }

@@ -110,7 +110,9 @@ Result<void> write_result_file(const std::string& path, const SimulationResult& 
 Result<SimulationResult> read_result(const JsonDocument& document) {
   JsonErrors errors(document.file);
   const JsonCursor in(errors, document.root);
-  in.only_keys({"schema", "completed", "makespan_ns", "blocked", "arrangement", "ranks"});
+  // Which calibration the case was given is for people.
+  in.only_keys(
+      {"schema", "completed", "makespan_ns", "blocked", "arrangement", "ranks", "calibration"});
   in.at("schema").choice({Choice<int>{kResultSchema, 0}});
   SimulationResult result;
   result.completed = in.at("completed").boolean();
