@@ -28,6 +28,13 @@ struct CudaSurvey {
   std::vector<std::string> missing;  ///< why there is no more, one line per reason
 };
 
+/// Something that was tried on a device.
+struct CudaCheck {
+  std::string what;
+  bool passed = false;
+  std::string text;  ///< figures, or what went wrong
+};
+
 struct CudaSettings {
   int device = 0;
   Grid grid;
@@ -96,6 +103,9 @@ struct CudaModule {
   /// What a microbatch takes of a device that trains; needs no device.
   StashBytes (*stash_bytes)(const ModelSpec& spec, const StageCut& cut,
                             std::span<const int> lengths) = nullptr;
+  /// Tries what runs rely on; takes seconds. REQUIRES: the device is listed by
+  /// survey().
+  std::vector<CudaCheck> (*check)(int device) = nullptr;
 };
 inline constexpr int kCudaModuleVersion = 5;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";

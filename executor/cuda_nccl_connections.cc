@@ -13,12 +13,6 @@ namespace {
 // Making a communicator takes seconds where many are made at a time.
 constexpr std::int64_t kConnectNs = 60'000'000'000;
 
-// As NCCL writes them: 22809 is 2.28.9.
-std::string dotted(int version) {
-  return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
-}
-
 // The all-gather of a group of lanes, in the compute stream of each: lanes start the same tasks in
 // the same order, so they also come to their sums in one order.
 class NcclGather final : public CudaLaneGather {
@@ -74,7 +68,7 @@ Result<std::shared_ptr<CudaNcclConnections>> CudaNcclConnections::connect(
       new CudaNcclConnections(settings, std::move(partitions)));
   int version = 0;
   nccl->version(&version);
-  made->version_ = dotted(version);
+  made->version_ = nccl_version_text(version);
   Result<void> opened = made->open_channels(*nccl, peers, meeting->channel_ids);
   if (opened.ok() && settings.grid.lanes > 1) {
     const Place place = settings.grid.place(peers.endpoint);

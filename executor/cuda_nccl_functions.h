@@ -7,6 +7,8 @@
 
 #include <nccl.h>
 
+#include <string>
+
 #include "scheduler_core/result.h"
 
 namespace rrfp {
@@ -30,6 +32,12 @@ struct CudaNcclFunctions {
 
 /// The oldest that has all of them, and finalizes as is done here.
 inline constexpr int kOldestNccl = NCCL_VERSION(2, 20, 0);
+
+/// As NCCL writes them: 22809 is 2.28.9.
+inline std::string nccl_version_text(int version) {
+  return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
 
 /// Of the library on the loader's path, or of the double. The error says where
 /// it was looked for, or that it is too old.

@@ -1,4 +1,5 @@
 // The module's one entry point.
+#include "executor/cuda_check.h"
 #include "executor/cuda_compute.h"
 #include "executor/cuda_connections.h"
 #include "executor/cuda_figures.h"
@@ -130,5 +131,6 @@ Result<std::shared_ptr<CudaConnections>> connect_cuda(const CudaSettings&, const
 extern "C" {
 extern __attribute__((visibility("default"))) const rrfp::CudaModule rrfp_cuda_module;
 const rrfp::CudaModule rrfp_cuda_module = {rrfp::kCudaModuleVersion, rrfp::survey_cuda,
-                                           rrfp::open_session, rrfp::cuda_stash_bytes};
+                                           rrfp::open_session, rrfp::cuda_stash_bytes,
+                                           rrfp::check_cuda_device};
 }

@@ -183,6 +183,29 @@ TEST_F(CudaProgram, NamesTheDevice) {
   EXPECT_TRUE(listed.has("cuda  device 0: double of a device on CPU threads")) << listed.text;
 }
 
+TEST_F(CudaProgram, ChecksTheDevice) {
+  const EndedProgram checked = rrfp({"devices", "--check", "--gpu", "0"});
+  for (const char* passed :
+       {"  ok      partitions: 2000 products of known result take ",
+        "  ok      matrix products: cuBLAS loads", "  ok      small model against the CPU's: of ",
+        "  ok      wide model against the CPU's: of "}) {
+    EXPECT_TRUE(checked.has(passed)) << passed << " is not in:\n" << checked.text;
+  }
+  EXPECT_EQ(checked.count("\n  "), 5) << checked.text;
+  EXPECT_EQ(checked.status, checked.has("\n  FAILED") ? 1 : 0) << checked.text;
+}
+
+TEST_F(CudaProgram, ChecksNoDeviceThatIsNotThere) {
+  const EndedProgram beyond = rrfp({"devices", "--check", "--gpu", "1"});
+  EXPECT_EQ(beyond.status, 2);
+  EXPECT_TRUE(beyond.has("--gpu")) << beyond.text;
+  EXPECT_EQ(rrfp({"devices", "--gpu", "0"}).status, 2);
+  setenv("RRFP_CUDA_MODULE", module("no_such_module.so").c_str(), 1);
+  const EndedProgram none = rrfp({"devices", "--check"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_TRUE(none.has("cuda  no CUDA device: ")) << none.text;
+}
+
 TEST_F(CudaProgram, WhatIsNotThereIsSaidInOneSentence) {
   const std::string input = scenario();
   setenv("RRFP_CUDA_MODULE", module("no_such_module.so").c_str(), 1);
