@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 
+#include "executor/cuda_double_devices.h"
+#include "executor/cuda_double_setting.h"
 #include "executor/cuda_double_streams.h"
 #include "executor/cuda_driver.h"
 
@@ -15,13 +16,8 @@ namespace rrfp {
 
 namespace {
 
-bool is_set(const char* variable, const char* value) {
-  const char* found = std::getenv(variable);
-  return found != nullptr && std::string(found) == value;
-}
-
 CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
-  if (is_set("RRFP_DOUBLE_WITHOUT", "memops")) return CUDA_ERROR_NOT_SUPPORTED;
+  if (double_is_set("RRFP_DOUBLE_WITHOUT", "memops")) return CUDA_ERROR_NOT_SUPPORTED;
   auto* word = reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(address));
   reinterpret_cast<DoubleStream*>(stream)->enqueue({"a mark", {}}, [word, value] {
     std::atomic_ref<std::uint32_t>(*word).store(value, std::memory_order_release);
@@ -49,7 +45,7 @@ ContextTable& contexts() {
 constexpr unsigned kSmStep = 8;  // as on sm_90
 
 CUresult CUDAAPI get_resource(CUdevice, CUdevResource* resource, CUdevResourceType) {
-  if (!is_set("RRFP_DOUBLE_WITH", "green-contexts")) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!double_is_set("RRFP_DOUBLE_WITH", "green-contexts")) return CUDA_ERROR_NOT_SUPPORTED;
   resource->type = CU_DEV_RESOURCE_TYPE_SM;
   resource->sm.smCount = kDoubleSms;
   return CUDA_SUCCESS;

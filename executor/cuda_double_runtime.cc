@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -54,33 +53,6 @@ extern "C" {
 
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = cudaDeviceProp{};
-  std::snprintf(properties->name, sizeof(properties->name), "double of a device on CPU threads");
-  properties->major = 9;
-  properties->multiProcessorCount = kDoubleSms;
-  properties->totalGlobalMem = DoubleMachine::kBytes;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  if (attribute != cudaDevAttrMultiProcessorCount) return cudaErrorInvalidValue;
-  *value = kDoubleSms;
-  return cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
-
-cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
-  std::snprintf(text, static_cast<std::size_t>(size), "0000:%02x:00.0", device);
   return cudaSuccess;
 }
 
@@ -213,6 +185,10 @@ const char* cudaGetErrorString(cudaError_t code) {
       return "out of memory";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorInvalidConfiguration:
+      return "RRFP_DOUBLE_DEVICES is not a number from 0 to 64";
     default:
       return "an error of the runtime";
   }
