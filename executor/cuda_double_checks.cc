@@ -70,6 +70,11 @@ void DoubleChecks::on_group_work(int group, int member, std::uint64_t work) {
 
 void DoubleChecks::on_context_lost() { object("a green context is destroyed before its streams"); }
 
+// One that is given back after a reset is no longer counted.
+void DoubleChecks::on_communicator_given_back() {
+  if (communicators_out_ > 0) --communicators_out_;
+}
+
 void DoubleChecks::check_unused(const void* memory, std::size_t bytes, const std::string& what) {
   const DoubleAccess all{to_bytes(memory), bytes, true};
   for (const auto& [stream, held] : streams_) {

@@ -11,6 +11,10 @@
 //  4. Members of a group that do not enqueue the same work in the same order.
 //  5. A stream in which work piles up.
 //  6. A green context that is destroyed before its streams.
+//  7. NCCL: a call on a communicator that is still busy with the one before, was
+//     given back, or is given back too early; a receive that meets a send of
+//     another size or type; members whose collectives differ. A communicator
+//     that is never given back is counted.
 //
 // The first objection is kept; from then on every call of the runtime fails
 // with its text, so that the host code under test reports it by its own means.
@@ -58,12 +62,18 @@ class DoubleChecks {
   void on_block_returned(const void* block);
   void on_group_work(int group, int member, std::uint64_t work);
   void on_context_lost();
+  void on_communicator_made() { ++communicators_out_; }
+  void on_communicator_given_back();
+  /// What others find out by themselves.
+  void object(const std::string& text);
 
   void on_enqueued(int stream, const DoubleWork& work);
   /// The oldest work of the stream has been done.
   void on_done(int stream);
 
   std::size_t blocks_out() const { return blocks_.size(); }
+  /// Neither destroyed nor aborted.
+  std::size_t communicators_out() const { return communicators_out_; }
   /// Empty: none.
   const std::string& objection() const { return objection_; }
 
@@ -77,7 +87,6 @@ class DoubleChecks {
     std::map<int, std::size_t> enqueued_by;  // members: how much
   };
 
-  void object(const std::string& text);
   void check_memory(const DoubleWork& work, const DoubleAccess& access);
   void check_unused(const void* memory, std::size_t bytes, const std::string& what);
 
@@ -85,6 +94,7 @@ class DoubleChecks {
   std::map<const std::byte*, std::size_t> blocks_;  // that are out
   std::map<int, std::vector<DoubleWork>> streams_;  // what each still holds
   std::map<int, Group> groups_;
+  std::size_t communicators_out_ = 0;
   std::string objection_;
 };
 
