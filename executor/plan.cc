@@ -1,8 +1,30 @@
 #include "executor/plan.h"
 
+#include <map>
 #include <set>
 
 namespace rrfp {
+
+namespace {
+
+// Each goes to the first round in which both of its endpoints are free.
+std::vector<std::pair<int, int>> in_rounds(const std::set<std::pair<int, int>>& channels) {
+  std::map<int, std::set<std::size_t>> rounds_of;  // by endpoint
+  std::vector<std::vector<std::pair<int, int>>> rounds;
+  for (const auto& [from, to] : channels) {
+    std::size_t round = 0;
+    while (rounds_of[from].count(round) + rounds_of[to].count(round) > 0) ++round;
+    rounds_of[from].insert(round);
+    rounds_of[to].insert(round);
+    if (round == rounds.size()) rounds.emplace_back();
+    rounds[round].push_back({from, to});
+  }
+  std::vector<std::pair<int, int>> all;
+  for (const auto& round : rounds) all.insert(all.end(), round.begin(), round.end());
+  return all;
+}
+
+}  // namespace
 
 std::vector<std::pair<int, int>> tensor_channels(const RunPlan& plan) {
   const Grid& grid = plan.grid;
@@ -16,7 +38,7 @@ std::vector<std::pair<int, int>> tensor_channels(const RunPlan& plan) {
       }
     }
   }
-  return {channels.begin(), channels.end()};
+  return in_rounds(channels);
 }
 
 std::vector<std::pair<int, int>> pairs_that_talk(const RunPlan& plan) {

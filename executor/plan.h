@@ -66,7 +66,9 @@ class IterationSink {
   virtual Result<void> on_iteration(IterationRecord record) = 0;
 };
 
-/// The channels of tensors, (from, to), in order.
+/// The channels of tensors, (from, to). In rounds: no endpoint is in two of one
+/// round, so that processes which connect one channel after the other, in this
+/// order, do so side by side.
 std::vector<std::pair<int, int>> tensor_channels(const RunPlan& plan);
 
 /// Who talks to whom, (from, to).

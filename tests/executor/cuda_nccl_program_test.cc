@@ -1,0 +1,118 @@
+// Goal: several processes, each with a GPU of its own (the double's), started as
+// a user starts them: they train to the bits that one process trains to, for
+// every policy; their decisions can be made again and the model explains their
+// runs; a process that is killed ends the others, who name what they waited for.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/executor/program_for_tests.h"
+#include "traces/json_reader.h"
+
+namespace rrfp {
+namespace {
+
+class CudaNcclProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = no_mpi(); !why.empty()) GTEST_SKIP() << why;
+    const std::filesystem::path folder = std::filesystem::path(RRFP_PROGRAM).parent_path();
+    setenv("RRFP_CUDA_MODULE", (folder / "librrfp_cuda_double.so").c_str(), 1);
+    setenv("RRFP_DOUBLE_DEVICES", "8", 1);
+  }
+  void TearDown() override {
+    unsetenv("RRFP_CUDA_MODULE");
+    unsetenv("RRFP_DOUBLE_DEVICES");
+  }
+
+  // Messages that wait for their receiver, of an odd number of bytes.
+  static std::string scenario(int ranks, const std::string& more = "") {
+    return write_text("nccl.json",
+                      R"({"schema": "rrfp.scenario/1", "name": "s", "seed": 3, "iterations": 3,
+  "pipeline": {"ranks": )" +
+                          std::to_string(ranks) +
+                          R"(, "microbatches": 8, "split_backward": true,
+               "ordered_accumulation": true},
+  "durations": {"forward_us": 1000, "input_gradient_us": 1000, "weight_gradient_us": 1000},
+  "network": {"latency_us": 100, "activation_bytes": 100003, "gradient_bytes": 50001},
+  "variability": [{"model": "lognormal", "on": "compute", "cv": 0.5}])" +
+                          more + R"(,
+  "policies": [{"name": "1f1b", "hint": "1f1b", "fixed": true}, {"name": "bf", "hint": "bf"},
+               {"name": "zb-h2", "hint": "zb-h2"},
+               {"name": "bfw", "hint": "bfw", "anticipation": true}]})");
+  }
+  static std::vector<std::string> train(const std::string& file, const std::string& policy) {
+    return {"train",      file,   "--device",  "cuda",
+            "--policy",   policy, "--text",    std::string(RRFP_SOURCE_DIR) + "/README.md",
+            "--steps",    "2",    "--longest", "16",
+            "--shortest", "8",    "--paced"};
+  }
+  static std::string weights_of(const std::string& text) {
+    const std::size_t at = text.find("weights 0x");
+    return at == std::string::npos ? "" : text.substr(at, 26);
+  }
+};
+
+TEST_F(CudaNcclProgram, EightProcessesTrainToTheBitsOfOneForEveryPolicy) {
+  const std::string file = scenario(4, R"(, "tensor_parallel": {"lanes": 2})");
+  const EndedProgram alone = rrfp(train(file, "1f1b"));
+  ASSERT_EQ(alone.status, 0) << alone.text;
+  ASSERT_NE(weights_of(alone.text), "") << alone.text;
+  for (const char* policy : {"1f1b", "bf", "zb-h2", "bfw"}) {
+    const EndedProgram ran = mpirun(8, train(file, policy));
+    ASSERT_EQ(ran.status, 0) << ran.text;
+    EXPECT_EQ(weights_of(ran.text), weights_of(alone.text)) << policy;
+    EXPECT_TRUE(ran.has("device: 1 partition of 132 SMs (plain streams), NCCL 2.")) << ran.text;
+  }
+}
+
+TEST_F(CudaNcclProgram, DecisionsAreMadeAgain) {
+  const std::string log = path_for("nccl.decisions.jsonl");
+  const EndedProgram ran =
+      mpirun(4, {"run", scenario(2, R"(, "data_parallel": {"replicas": 2})"), "--device",
+                 "synthetic", "--policy", "bfw", "--decisions", log});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  EXPECT_TRUE(ran.has("on 4 processes, 1 partition of 132 SMs (plain streams), NCCL 2."))
+      << ran.text;
+  const EndedProgram replayed = rrfp({"replay-log", log});
+  EXPECT_EQ(replayed.status, 0) << replayed.text;
+  EXPECT_TRUE(replayed.has("identical: ")) << replayed.text;
+}
+
+// See cuda_program_test.cc for the bound.
+TEST_F(CudaNcclProgram, TheModelExplainsTheRun) {
+  const EndedProgram ran =
+      mpirun(4, {"validate", scenario(4), "--device", "synthetic", "--iterations", "4", "--json"});
+  ASSERT_EQ(ran.status, 0) << ran.text;
+  const Result<JsonDocument> json = parse_json(ran.text, "output");
+  ASSERT_TRUE(json.ok()) << json.error().message << ran.text;
+  for (const JsonValue& policy : *json->root.find("policies")->array()) {
+    const bool stalled = policy.find("iterations")->array()->empty();
+    const JsonValue* error = policy.find(stalled ? "model_error_of_dropped" : "model_error");
+    EXPECT_LE(std::stod(error->decimal()->text), .003) << ran.text;
+  }
+}
+
+TEST_F(CudaNcclProgram, AKilledProcessEndsTheOthersWhoSayWhatTheyWaitedFor) {
+  for (const char* fault : {"kill:2:2F3", "silent:2:2F3"}) {
+    const EndedProgram ran = mpirun(4, {"run", scenario(4), "--device", "synthetic", "--inject",
+                                        fault, "--patience-ms", "500"});
+    EXPECT_NE(ran.status, 0) << fault;
+    EXPECT_TRUE(ran.has("channel rank 2 -> rank 1")) << ran.text;
+    EXPECT_TRUE(ran.has("channel rank 2 -> rank 3")) << ran.text;
+  }
+}
+
+TEST_F(CudaNcclProgram, MoreProcessesThanGpusAreToldSo) {
+  setenv("RRFP_DOUBLE_DEVICES", "1", 1);
+  const EndedProgram shared = mpirun(2, {"run", scenario(2), "--device", "synthetic"});
+  EXPECT_EQ(shared.status, 2) << shared.text;
+  EXPECT_TRUE(shared.has("rrfp run: processes 0 and 1 both have GPU ")) << shared.text;
+  setenv("RRFP_DOUBLE_DEVICES", "2", 1);
+  const EndedProgram missing = mpirun(3, {"run", scenario(3), "--device", "synthetic"});
+  EXPECT_EQ(missing.status, 2) << missing.text;
+  EXPECT_TRUE(missing.has("no CUDA device 2: the driver sees 2, numbered from 0")) << missing.text;
+}
+
+}  // namespace
+}  // namespace rrfp

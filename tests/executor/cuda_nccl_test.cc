@@ -1,0 +1,324 @@
+// Goal: processes that have a GPU each find each other and pass tensors through
+// NCCL as the executor's ordering rules want it: whatever order tensors are sent
+// in, whoever is slow and whoever is lost. On the double, with threads in place
+// of processes.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "executor/cuda_double_streams.h"
+#include "executor/cuda_launchers.h"
+#include "executor/cuda_nccl_connections.h"
+#include "executor/cuda_nccl_transport.h"
+#include "executor/cuda_synthetic_device.h"
+#include "tests/executor/runs_for_tests.h"
+
+namespace rrfp {
+namespace {
+
+constexpr std::int64_t kPatienceNs = 5'000 * kMillisecond;
+
+class CudaNccl : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("RRFP_DOUBLE_DEVICES", "8", 1);
+    DoubleMachine::get().reset();
+  }
+  void TearDown() override {
+    transports_.clear();
+    connections_.clear();
+    partitions_.clear();
+    DoubleMachine::get().check([](DoubleChecks& checks) {
+      EXPECT_EQ(checks.blocks_out(), 0U);
+      EXPECT_EQ(checks.communicators_out(), 0U);
+    });
+    if (!objects_) EXPECT_EQ(DoubleMachine::get().objection(), "");
+    DoubleMachine::get().reset();
+    unsetenv("RRFP_DOUBLE_DEVICES");
+  }
+
+  CudaSettings settings(int endpoint) const {
+    CudaSettings settings;
+    settings.device = endpoint;
+    settings.grid = grid_;
+    settings.first_endpoint = endpoint;
+    settings.patience_ns = patience_ns_;
+    settings.look_every_ns = 20 * kMicrosecond;
+    return settings;
+  }
+
+  static std::shared_ptr<CudaDevicePartitions> partitions_of(const CudaSettings& settings) {
+    Result<CudaDevicePartitions> made = CudaDevicePartitions::create(settings.device, 1);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return std::make_shared<CudaDevicePartitions>(std::move(*made));
+  }
+
+  // Every endpoint in a thread of its own; what each is told, by endpoint. `change`: what is wrong.
+  std::vector<std::string> try_to_connect(const std::function<void(CudaSettings&)>& change =
+                                              [](CudaSettings&) {}) {
+    const auto size = static_cast<std::size_t>(grid_.size());
+    auto everyone = std::make_shared<ThreadsLaneGroup>(grid_.size(), kPatienceNs);
+    partitions_.resize(size);
+    connections_.resize(size);
+    std::vector<std::string> errors(size);
+    std::vector<std::thread> threads;
+    for (int endpoint = 0; endpoint < grid_.size(); ++endpoint) {
+      threads.emplace_back([&, endpoint] {
+        const auto index = static_cast<std::size_t>(endpoint);
+        CudaSettings mine = settings(endpoint);
+        change(mine);
+        partitions_[index] = partitions_of(mine);
+        ThreadsLaneExchange exchange(everyone, endpoint);
+        Result<std::shared_ptr<CudaNcclConnections>> made = CudaNcclConnections::connect(
+            mine, {endpoint, channels_, &exchange}, partitions_[index]);
+        if (made.ok()) connections_[index] = std::move(*made);
+        if (!made.ok()) errors[index] = made.error().message;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return errors;
+  }
+
+  void connect(const Grid& grid) {
+    grid_ = grid;
+    channels_.clear();
+    for (int rank = 0; rank + 1 < grid.ranks; ++rank) {
+      for (int lane = 0; lane < grid.lanes; ++lane) {
+        const int here = grid.endpoint({0, rank, lane});
+        const int next = grid.endpoint({0, rank + 1, lane});
+        channels_.push_back({here, next});
+        channels_.push_back({next, here});
+      }
+    }
+    for (const std::string& error : try_to_connect()) EXPECT_EQ(error, "");
+    std::vector<std::pair<int, int>> pairs;
+    for (int a = 0; a < grid.size(); ++a) {
+      for (int b = 0; b < grid.size(); ++b) {
+        if (a != b) pairs.push_back({a, b});
+      }
+    }
+    network_ = std::make_unique<ThreadsNetwork>(grid.size(), pairs, ThreadsTuning{});
+    for (int endpoint = 0; endpoint < grid.size(); ++endpoint) {
+      transports_.push_back(std::make_unique<CudaNcclTransport>(
+          connections_[static_cast<std::size_t>(endpoint)], network_->transport(endpoint)));
+    }
+  }
+
+  Transport& transport(int endpoint) { return *transports_[static_cast<std::size_t>(endpoint)]; }
+  CudaPartition& partition(int endpoint) {
+    return partitions_[static_cast<std::size_t>(endpoint)]->partition(0);
+  }
+
+  // A tensor of `bytes` that holds `word`, as a device hands it on.
+  void send(int from, int to, std::size_t bytes, std::uint64_t word) {
+    CudaPartition& of = partition(from);
+    const Result<void*> block = of.blocks().take(bytes);
+    ASSERT_TRUE(block.ok());
+    ASSERT_EQ(launch_fill_pattern(*block, bytes, word, of.compute()), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(of.compute()), cudaSuccess);
+    Payload payload = to_payload(CudaMessage{*block, bytes, &of.blocks()});
+    Letter letter;
+    letter.tag = Tag::kMessage;
+    letter.from = from;
+    letter.to = to;
+    letter.time_ns = static_cast<std::int64_t>(word);
+    letter.bytes = static_cast<std::int64_t>(payload.size());
+    transport(from).send(letter, std::move(payload));
+  }
+
+  // Looks once; what came is given back, and its letter kept. False where nothing did.
+  bool look(int endpoint, std::vector<Letter>& came) {
+    Delivery delivery;
+    if (!transport(endpoint).poll(delivery)) return false;
+    if (delivery.event == Delivery::Event::kAnnounced) {
+      transport(endpoint).receive(delivery.letter);
+      return true;
+    }
+    came.push_back(delivery.letter);
+    const std::optional<CudaMessage> message = to_cuda_message(delivery.payload);
+    if (!message) return true;
+    EXPECT_EQ(delivery.letter.bytes, static_cast<std::int64_t>(message->bytes));
+    CudaPartition& of = partition(endpoint);
+    const auto word = static_cast<std::uint64_t>(delivery.letter.time_ns);
+    launch_check_pattern(message->block, message->bytes, word, {of.fault().get(), 1}, of.compute());
+    cudaStreamSynchronize(of.compute());
+    EXPECT_EQ(of.fault().load(), 0U) << "another tensor came in place of this one";
+    message->give_back();
+    return true;
+  }
+
+  // Until `done` or an error or the patience's end.
+  void look_until(const std::vector<int>& endpoints, std::vector<Letter>& came,
+                  const std::function<bool()>& done) {
+    const std::int64_t give_up_ns = MonotonicClock::read_ns() + kPatienceNs;
+    while (!done() && MonotonicClock::read_ns() < give_up_ns) {
+      bool moved = false;
+      for (const int endpoint : endpoints) moved = look(endpoint, came) || moved;
+      if (!moved) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    EXPECT_TRUE(done());
+  }
+
+  Grid grid_{1, 2, 1};
+  std::vector<std::pair<int, int>> channels_ = {{0, 1}, {1, 0}};
+  std::int64_t patience_ns_ = kPatienceNs;
+  bool objects_ = false;  // the double is expected to
+  std::vector<std::shared_ptr<CudaDevicePartitions>> partitions_;
+  std::vector<std::shared_ptr<CudaNcclConnections>> connections_;
+  std::unique_ptr<ThreadsNetwork> network_;
+  std::vector<std::unique_ptr<CudaNcclTransport>> transports_;
+};
+
+TEST_F(CudaNccl, TensorsOfAllSizesComeInTheOrderOfTheirSendingBothWays) {
+  connect({1, 2, 1});
+  const std::size_t sizes[] = {1, 300'000, 8, 65'536, 65'537, 3, 1'000'001, 512};
+  std::uint64_t word = 1;
+  for (const std::size_t bytes : sizes) {
+    send(0, 1, bytes, word++);
+    send(1, 0, bytes, word++);
+  }
+  std::vector<Letter> came[2];
+  look_until({0, 1}, came[0], [&] { return came[0].size() == 2 * std::size(sizes); });
+  std::int64_t last[2] = {0, 0};
+  for (const Letter& letter : came[0]) {
+    EXPECT_GT(letter.time_ns, last[letter.to]);
+    last[letter.to] = letter.time_ns;
+  }
+  look_until({0, 1}, came[1], [&] { return transport(0).flushed() && transport(1).flushed(); });
+}
+
+// Nothing that rank 0 has sent is taken, and yet all else moves.
+TEST_F(CudaNccl, ASendThatIsNotTakenYetHoldsUpNothingElse) {
+  connect({1, 3, 1});
+  send(1, 2, 1'000'000, 1);
+  send(1, 0, 1'000'000, 2);
+  send(0, 1, 1'000'000, 3);
+  Letter letter;
+  letter.tag = Tag::kBeat;
+  letter.to = 0;
+  transport(1).tell(letter);
+  std::vector<Letter> came;
+  look_until({0, 1}, came, [&] { return came.size() == 3; });
+  EXPECT_FALSE(transport(1).flushed());
+  look_until({1, 2}, came, [&] { return came.size() == 4; });
+  EXPECT_EQ(came.back().to, 2);
+  look_until({1}, came, [&] { return transport(1).flushed(); });
+}
+
+TEST_F(CudaNccl, APeerThatDoesNotComeIsNamedByItsChannel) {
+  patience_ns_ = 200 * kMillisecond;
+  connect({1, 2, 1});
+  send(0, 1, 1'000'000, 1);
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  std::vector<Letter> came;
+  look_until({0}, came, [&] { return !transport(0).status().ok(); });
+  const std::string error = transport(0).status().error().message;
+  EXPECT_NE(error.find("channel rank 0 -> rank 1: the send of 1000000 bytes (number 0 of the "
+                       "channel): the other end has not come within 2"),
+            std::string::npos)
+      << error;
+  // The blocked send is woken, so that nobody hangs.
+  transports_.clear();
+  connections_.clear();
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 4'000 * kMillisecond);
+  DoubleMachine::get().check([](DoubleChecks& checks) { EXPECT_EQ(checks.blocks_out(), 1U); });
+  DoubleMachine::get().reset();
+}
+
+TEST_F(CudaNccl, AnAnnouncementOutOfOrderIsRefused) {
+  connect({1, 2, 1});
+  Letter letter;
+  letter.tag = Tag::kMessage;
+  letter.from = 0;
+  letter.to = 1;
+  letter.device_bytes = 8;
+  letter.sequence = 1;
+  network_->transport(0).tell(letter);
+  std::vector<Letter> came;
+  look_until({1}, came, [&] { return !transport(1).status().ok(); });
+  EXPECT_EQ(transport(1).status().error().message,
+            "process 0 announces tensor 1, which is not the next of a channel");
+}
+
+TEST_F(CudaNccl, TwoProcessesWithOneGpuAreToldSo) {
+  const std::vector<std::string> errors =
+      try_to_connect([](CudaSettings& mine) { mine.device = 3; });
+  for (const std::string& error : errors) {
+    EXPECT_EQ(error.rfind("processes 0 and 1 both have GPU 0000:", 0), 0U) << error;
+    EXPECT_NE(error.find("NCCL wants one for each"), std::string::npos) << error;
+  }
+}
+
+TEST_F(CudaNccl, ProcessesThatWereStartedDifferentlyAreToldSo) {
+  std::vector<std::string> errors(2);
+  auto everyone = std::make_shared<ThreadsLaneGroup>(2, kPatienceNs);
+  std::vector<std::thread> threads;
+  for (int endpoint = 0; endpoint < 2; ++endpoint) {
+    threads.emplace_back([&, endpoint] {
+      const CudaSettings mine = settings(endpoint);
+      ThreadsLaneExchange exchange(everyone, endpoint);
+      std::vector<std::pair<int, int>> channels = channels_;
+      if (endpoint == 1) channels.pop_back();
+      errors[static_cast<std::size_t>(endpoint)] =
+          CudaNcclConnections::connect(mine, {endpoint, channels, &exchange}, partitions_of(mine))
+              .error()
+              .message;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_NE(error, "");
+}
+
+TEST_F(CudaNccl, ALaneThatDoesNotComeIsNoHangOnceTheRunIsGivenUp) {
+  connect({1, 1, 2});
+  Result<std::unique_ptr<CudaCompute>> compute = CudaCompute::create(partition(0).compute(), false);
+  ASSERT_TRUE(compute.ok());
+  const Result<CudaMemory> memory = CudaMemory::create(3 * 64 * sizeof(float), "a test");
+  ASSERT_TRUE(memory.ok());
+  auto* const numbers = reinterpret_cast<float*>(memory->data());
+  const std::unique_ptr<CudaLaneGather> gather = connections_[0]->lane_gather(connections_[0]);
+  EXPECT_TRUE(gather->waits_in_stream());
+  ASSERT_TRUE(gather->gather(**compute, CudaMatrix::dense(numbers, 8, 8), numbers + 64).ok());
+  EXPECT_EQ(cudaStreamQuery(partition(0).compute()), cudaErrorNotReady);
+  connections_[0]->abort();
+  EXPECT_EQ(cudaStreamSynchronize(partition(0).compute()), cudaSuccess);
+  const Result<void> later =
+      gather->gather(**compute, CudaMatrix::dense(numbers, 8, 8), numbers + 64);
+  EXPECT_FALSE(later.ok());
+  connections_[1]->abort();
+}
+
+// A whole run, each rank and lane on a GPU of its own.
+TEST_F(CudaNccl, PassesAWholeRunWhichGivesBackEveryBlock) {
+  Case input = chain_case(3, 8, true, 500 * kMicrosecond);
+  input.tensor_parallel.lanes = 2;
+  input.network.message_bytes.assign(static_cast<std::size_t>(input.program.task_ids()), 100'003);
+  TestRun run;
+  run.prepare(input, 2);
+  connect(run.plan->grid);
+  run.outcome = run_on_threads(
+      run.plan,
+      [&](const Place& place) {
+        const int endpoint = grid_.endpoint(place);
+        return std::make_unique<CudaSyntheticDevice>(
+            partitions_[static_cast<std::size_t>(endpoint)], partition(endpoint), place,
+            settings(endpoint));
+      },
+      run.sink, default_tuning(grid_.size()), run.stop,
+      [&](const Place& place, Transport& control) {
+        return std::make_unique<CudaNcclTransport>(
+            connections_[static_cast<std::size_t>(grid_.endpoint(place))], control);
+      });
+  EXPECT_EQ(run.outcome.end, RunEnd::kCompleted) << run.outcome.why;
+  ASSERT_EQ(run.sink->iterations.size(), 2U);
+  for (const WorkerRecord& worker : run.sink->iterations[1].workers) {
+    EXPECT_EQ(worker.tasks.size(), 24U);
+    for (const ArrivalRecord& arrival : worker.arrivals) EXPECT_EQ(arrival.bytes, 100'003);
+  }
+  expect_decisions_replay(*run.plan, run.sink->iterations);
+}
+
+}  // namespace
+}  // namespace rrfp
