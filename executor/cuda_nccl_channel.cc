@@ -37,10 +37,12 @@ Result<std::unique_ptr<CudaNcclChannel>> CudaNcclChannel::open(const CudaNcclFun
   return made;
 }
 
-// What is still under way ends with the communicator's end.
+// What is still under way ends when the communicator is aborted.
 CudaNcclChannel::~CudaNcclChannel() {
   if (communicator_ != nullptr && !idle()) communicator_->abort();
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  for (const Running& running : running_) running.transfer.message.give_back();
+  for (const Transfer& transfer : waiting_) transfer.message.give_back();
   communicator_.reset();
   marks_.reset();
   if (stream_ != nullptr) cudaStreamDestroy(stream_);

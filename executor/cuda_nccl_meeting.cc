@@ -7,6 +7,7 @@
 #include <map>
 #include <type_traits>
 
+#include "executor/agreement.h"
 #include "executor/cuda_error.h"
 
 namespace rrfp {
@@ -14,10 +15,6 @@ namespace rrfp {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<CudaGreeting>);
-
-void set_text(char* to, std::size_t size, const std::string& text) {
-  std::memcpy(to, text.data(), std::min(size - 1, text.size()));
-}
 
 Result<void> describe_device(int device, CudaGreeting& to) {
   gethostname(to.host, sizeof(to.host) - 1);
@@ -45,13 +42,10 @@ Result<void> introduce(const CudaSettings& settings, const CudaPeers& peers,
   return done;
 }
 
-Result<void> find_fault(const std::vector<CudaGreeting>& greetings) {
+Result<void> check_gpus(const std::vector<CudaGreeting>& greetings) {
   std::map<std::string, std::size_t> at;
   for (std::size_t process = 0; process < greetings.size(); ++process) {
     const CudaGreeting& of = greetings[process];
-    if (of.failure[0] != '\0') {
-      return Error{"process " + std::to_string(process) + ": " + of.failure};
-    }
     const auto [found, is_new] = at.emplace(std::string(of.host) + " " + of.gpu, process);
     if (is_new) continue;
     return Error{"processes " + std::to_string(found->second) + " and " + std::to_string(process) +
@@ -69,7 +63,9 @@ Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
   CudaGreeting greeting;
   std::vector<ncclUniqueId> mine(peers.channels.size());
   const Result<void> able = introduce(settings, peers, nccl, greeting, mine);
-  if (!able.ok()) set_text(greeting.failure, sizeof(greeting.failure), able.error().message);
+  if (Result<void> all_able = agree(*peers.everyone, able); !all_able.ok()) {
+    return all_able.error();
+  }
   const std::size_t id_bytes = mine.size() * sizeof(ncclUniqueId);
   Payload said(sizeof(greeting) + id_bytes);
   std::memcpy(said.data(), &greeting, sizeof(greeting));
@@ -89,7 +85,7 @@ Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
     std::memcpy(&meeting.channel_ids.emplace_back(),
                 sender.data() + sizeof(greeting) + i * sizeof(ncclUniqueId), sizeof(ncclUniqueId));
   }
-  if (Result<void> fine = find_fault(meeting.greetings); !fine.ok()) return fine.error();
+  if (Result<void> fine = check_gpus(meeting.greetings); !fine.ok()) return fine.error();
   return meeting;
 }
 

@@ -15,7 +15,6 @@ namespace rrfp {
 
 /// Fixed size and trivially copyable: what travels is these bytes.
 struct CudaGreeting {
-  char failure[256] = {};  ///< why this process cannot connect; empty: it can
   char host[128] = {};
   char gpu[32] = {};        ///< the address on the host's bus
   ncclUniqueId lanes = {};  ///< of its group, where it is lane 0

@@ -1,10 +1,12 @@
 #include "executor/equipment.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <thread>
 
+#include "executor/agreement.h"
 #include "executor/emulated_device.h"
 #include "executor/module_loader.h"
 
@@ -30,31 +32,49 @@ Equipment emulated(const Grid& grid, std::size_t payload_limit) {
   return equipment;
 }
 
+Result<std::shared_ptr<CudaSession>> open_session(const CudaSettings& settings) {
+  const Result<const CudaModule*> module = open_cuda();
+  if (!module.ok()) return module.error();
+  std::string error;
+  std::shared_ptr<CudaSession> session((*module)->open(settings, error));
+  if (session == nullptr) return Error{error};
+  return session;
+}
+
+// What has to be done with a session before it is connected.
+using Preparation = std::function<Result<void>(CudaSession&)>;
+
 // A session for the workers of this process: all of them on one device, or one on its own, which is
 // then connected to the others.
 Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::optional<int> gpu,
-                                                  const RunPlan& plan, Job& job) {
+                                                  const RunPlan& plan, Job& job,
+                                                  const Preparation& prepare) {
   ProcessSession* const processes = job.processes();
   if (Result<void> fits = job.check_size(plan.grid); !fits.ok()) return fits.error();
   settings.grid = plan.grid;
   settings.device = gpu.value_or(job.local_process());
   settings.patience_ns = plan.tuning.patience_ns;
   settings.workers = plan.grid.size();
+  int looking = settings.workers;
+  std::unique_ptr<LaneExchange> everyone;
   if (processes != nullptr) {
     settings.first_endpoint = processes->transport().endpoint();
     settings.workers = 1;
+    everyone = processes->lane_exchange(0, settings.first_endpoint, kConnectPatienceNs);
+    const Result<int> here = processes_on_this_host(*everyone);
+    if (!here.ok()) return here.error();
+    looking = *here;
   }
-  settings.look_every_ns = between_looks_ns(settings.workers);
-  const Result<const CudaModule*> module = open_cuda();
-  if (!module.ok()) return module.error();
-  std::string error;
-  std::shared_ptr<CudaSession> session((*module)->open(settings, error));
-  if (session == nullptr) return Error{error};
-  if (processes == nullptr) return session;
-  const std::unique_ptr<LaneExchange> everyone =
-      processes->lane_exchange(0, settings.first_endpoint, kConnectPatienceNs);
-  const CudaPeers peers = {settings.first_endpoint, tensor_channels(plan), everyone.get()};
-  if (Result<void> connected = session->connect(peers); !connected.ok()) return connected.error();
+  settings.look_every_ns = between_looks_ns(looking);
+  Result<std::shared_ptr<CudaSession>> session = open_session(settings);
+  Result<void> able;
+  if (!session.ok()) able = session.error();
+  if (session.ok()) able = prepare(**session);
+  if (processes != nullptr) able = agree(*everyone, able);
+  if (able.ok() && processes != nullptr) {
+    able = (*session)->connect({settings.first_endpoint, tensor_channels(plan), everyone.get()});
+  }
+  if (!able.ok()) return able.error();
   return session;
 }
 
@@ -77,13 +97,13 @@ Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& jo
   CudaSettings settings;
   settings.payload_limit = choice.payload_limit.value_or(std::numeric_limits<std::size_t>::max());
   const Result<std::shared_ptr<CudaSession>> session =
-      open_session(settings, choice.gpu, plan, job);
+      open_session(settings, choice.gpu, plan, job, [&](CudaSession&) -> Result<void> {
+        if (choice.kind != DeviceKind::kCuda) return {};
+        return Error{
+            "tasks of a scenario are synthetic work on CUDA devices: --device synthetic; "
+            "rrfp train --device cuda trains on them"};
+      });
   if (!session.ok()) return session.error();
-  if (choice.kind == DeviceKind::kCuda) {
-    return Error{
-        "tasks of a scenario are synthetic work on CUDA devices: --device synthetic; "
-        "rrfp train --device cuda trains on them"};
-  }
   Equipment equipment = around(*session);
   equipment.device = [session = *session](const Place& place) {
     return session->synthetic_device(place);
@@ -118,11 +138,9 @@ Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun
   CudaSettings settings;
   settings.tf32 = choice.tf32;
   const Result<std::shared_ptr<CudaSession>> session =
-      open_session(settings, choice.gpu, plan, job);
+      open_session(settings, choice.gpu, plan, job,
+                   [](CudaSession& opened) { return opened.prepare_training(); });
   if (!session.ok()) return session.error();
-  if (Result<void> prepared = (*session)->prepare_training(); !prepared.ok()) {
-    return prepared.error();
-  }
   Equipment equipment = around(*session);
   equipment.device = [session = *session, exchange_of,
                       training = run.training](const Place& place) {
