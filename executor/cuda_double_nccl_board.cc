@@ -66,14 +66,10 @@ std::size_t DoubleNcclBoard::bytes_for(int members) {
   return kPageBytes + count * count * sizeof(DoubleNcclRing);
 }
 
-Result<std::string> DoubleNcclBoard::create() {
+std::string DoubleNcclBoard::new_name() {
   std::random_device random;
   std::string name = kPrefix;
   for (std::size_t digit = 0; digit < kRandomDigits; ++digit) name += kDigits[random() % 16];
-  const std::string path = path_of(name);
-  const OpenFile file{open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
-  if (file.number < 0) return Error{system_error("open", path)};
-  if (ftruncate(file.number, kPageBytes) != 0) return Error{system_error("ftruncate", path)};
   return name;
 }
 
@@ -92,10 +88,9 @@ Result<std::unique_ptr<DoubleNcclBoard>> DoubleNcclBoard::attach(const std::stri
   if (!is_name(name)) return Error{"the unique id is none that ncclGetUniqueId gave"};
   std::unique_ptr<DoubleNcclBoard> made(new DoubleNcclBoard);
   made->path_ = path_of(name);
-  const OpenFile file{open(made->path_.c_str(), O_RDWR | O_CLOEXEC)};
-  if (file.number < 0) {
-    return Error{"nobody waits with this unique id any more: an id makes one communicator"};
-  }
+  // Whoever comes first makes it.
+  const OpenFile file{open(made->path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  if (file.number < 0) return Error{system_error("open", made->path_)};
   made->members_ = members;
   if (Result<void> taken = made->take_seat(file.number, rank, device); !taken.ok()) {
     return taken.error();
@@ -103,8 +98,12 @@ Result<std::unique_ptr<DoubleNcclBoard>> DoubleNcclBoard::attach(const std::stri
   return made;
 }
 
-// The number of members is agreed upon before the file grows to what that needs.
+// The number of members is agreed upon before the file grows to what that needs; nothing shrinks
+// it.
 Result<void> DoubleNcclBoard::take_seat(int file, int rank, int device) {
+  if (const int code = posix_fallocate(file, 0, kPageBytes); code != 0) {
+    return Error{"posix_fallocate of " + path_ + ": " + std::strerror(code)};
+  }
   void* const page = map(file, kPageBytes);
   if (page == nullptr) return Error{system_error("mmap", path_)};
   std::uint32_t agreed = 0;

@@ -3,8 +3,8 @@
 // is a file in /dev/shm that all have mapped, so members may be threads or
 // processes.
 //
-//  1. Its random name is the unique id. The file goes when all members have
-//     attached, or when all that did have left.
+//  1. Its random name is the unique id. The first member makes the file; it goes
+//     when all members have attached, or when all that did have left.
 //  2. A member that is gone is missed by nobody: the others wait.
 //
 // Thread safety: any; of a ring as that says.
@@ -26,8 +26,8 @@ class DoubleNcclBoard {
   /// Of a name, with its end; a unique id of NCCL has room for as many.
   static constexpr std::size_t kNameBytes = 128;
 
-  /// Makes the file; its name.
-  static Result<std::string> create();
+  /// That nobody else has.
+  static std::string new_name();
   /// As member `rank` of `members`, whose device is `device`. The error says
   /// what of it cannot be.
   static Result<std::unique_ptr<DoubleNcclBoard>> attach(const std::string& name, int members,
