@@ -7,6 +7,7 @@
 #include "executor/module_loader.h"
 #include "executor/process_run.h"
 #include "executor/stop_signals.h"
+#include "executor/tcp_session.h"
 
 namespace rrfp {
 
@@ -20,32 +21,81 @@ std::int64_t sleep_between_looks_ns(int processes) {
   return 25'000 * std::max<std::int64_t>(1, processes / (4 * cores));
 }
 
+// Before a process that waits for others sleeps.
+constexpr std::int64_t kTcpSpinNs = 50'000;
+
+bool has_mpi(const Launch& launch) {
+  return launch.by == Launch::By::kOpenMpi || launch.by == Launch::By::kPmix ||
+         launch.by == Launch::By::kSlurm;
+}
+
+TransportKind transport_for(const Launch& launch) {
+  if (launch.processes == 1) return TransportKind::kThreads;
+  if (launch.by == Launch::By::kTorchrun) return TransportKind::kTcp;
+  return has_mpi(launch) ? TransportKind::kMpi : TransportKind::kThreads;
+}
+
 }  // namespace
+
+std::string_view name_of(TransportKind kind) {
+  switch (kind) {
+    case TransportKind::kAuto:
+      return "auto";
+    case TransportKind::kThreads:
+      return "threads";
+    case TransportKind::kMpi:
+      return "mpi";
+    case TransportKind::kTcp:
+      return "tcp";
+  }
+  return "";
+}
 
 Result<Job> Job::open(TransportKind kind) {
   Job job;
   if (kind == TransportKind::kThreads) return job;
-  const Result<Launch> launch = find_launch(environment);
-  if (!launch.ok()) return launch.error();
-  const bool by_mpi = launch->by == Launch::By::kOpenMpi || launch->by == Launch::By::kPmix ||
-                      launch->by == Launch::By::kSlurm;
-  if (kind == TransportKind::kAuto) {
-    if (launch->by == Launch::By::kTorchrun && launch->processes > 1) {
-      return Error{"started as process " + std::to_string(launch->process) + " of " +
-                   std::to_string(launch->processes) +
-                   " by a launcher without MPI; use mpirun or srun"};
-    }
-    if (!by_mpi || launch->processes == 1) return job;
-  } else if (!by_mpi) {
-    return Error{"--transport mpi: no launcher started this process; use mpirun or srun"};
+  Result<void> opened;
+  if (kind == TransportKind::kTcp) {
+    job.kind_ = kind;
+    opened = job.open_tcp_session();
+  } else {
+    const Result<Launch> launch = find_launch(environment);
+    if (!launch.ok()) return launch.error();
+    job.kind_ = kind == TransportKind::kAuto ? transport_for(*launch) : kind;
+    if (job.kind_ == TransportKind::kMpi) opened = job.open_mpi_session(*launch);
+    if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session();
   }
-  job.local_process_ = launch->local_process;
+  if (!opened.ok()) return opened.error();
+  return job;
+}
+
+Result<void> Job::open_mpi_session(const Launch& launch) {
+  if (!has_mpi(launch)) {
+    return Error{"--transport mpi: no launcher of MPI started this process; use mpirun or srun"};
+  }
+  local_process_ = launch.local_process;
   MpiSettings settings;
-  settings.sleep_ns = sleep_between_looks_ns(launch->processes);
+  settings.sleep_ns = sleep_between_looks_ns(launch.processes);
   Result<std::unique_ptr<ProcessSession>> session = open_mpi(settings);
   if (!session.ok()) return session.error();
-  job.session_ = std::move(*session);
-  return job;
+  session_ = std::move(*session);
+  return {};
+}
+
+Result<void> Job::open_tcp_session() {
+  const Result<Launch> launch = find_tcp_launch(environment);
+  if (!launch.ok()) return Error{"--transport tcp: " + launch.error().message};
+  local_process_ = launch->local_process;
+  TcpSettings settings;
+  settings.process = launch->process;
+  settings.processes = launch->processes;
+  settings.address = launch->address;
+  settings.port = launch->port;
+  settings.spin_ns = sleep_between_looks_ns(launch->processes) == 0 ? kTcpSpinNs : 0;
+  Result<std::unique_ptr<ProcessSession>> session = open_tcp(settings);
+  if (!session.ok()) return session.error();
+  session_ = std::move(*session);
+  return {};
 }
 
 Job::~Job() = default;
@@ -63,11 +113,14 @@ std::shared_ptr<LaneExchange> Job::lane_exchange(const Grid& grid, const Place& 
 Result<void> Job::check_size(const Grid& grid) const {
   if (session_ == nullptr || grid.size() == session_->transport().endpoints()) return {};
   const std::string needed = std::to_string(grid.size());
+  const std::string remedy =
+      kind_ == TransportKind::kTcp
+          ? "start it " + needed + " times, with WORLD_SIZE=" + needed + " and RANK=0, 1, ..."
+          : "mpirun -n " + needed + " rrfp run ... (srun: --mpi=pmix -n " + needed + ")";
   return Error{"this run takes " + needed + " processes (" + std::to_string(grid.replicas) +
                " replicas x " + std::to_string(grid.ranks) + " ranks x " +
                std::to_string(grid.lanes) + " lanes), found " +
-               std::to_string(session_->transport().endpoints()) + ": mpirun -n " + needed +
-               " rrfp run ..."};
+               std::to_string(session_->transport().endpoints()) + ": " + remedy};
 }
 
 Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_device,

@@ -1,6 +1,6 @@
-// Where runs take place: threads of this process, or the processes of an MPI
-// job of which this is one. Several runs may follow one another; under MPI all
-// processes must ask for the same ones in the same order.
+// Where runs take place: threads of this process, or the processes of a job of
+// which this is one, over MPI or TCP. Several runs may follow one another; then
+// all processes must ask for the same ones in the same order.
 //
 // Thread safety: one thread.
 #pragma once
@@ -20,10 +20,16 @@
 namespace rrfp {
 
 enum class TransportKind : std::uint8_t {
-  kAuto,  ///< MPI where a launcher started several processes, else threads
+  /// Where a launcher started several processes MPI, or TCP if it is PyTorch's
+  /// (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT); else threads.
+  kAuto,
   kThreads,
   kMpi,
+  kTcp,
 };
+
+/// "auto", "threads", "mpi" or "tcp".
+std::string_view name_of(TransportKind kind);
 
 class Job {
  public:
@@ -39,11 +45,11 @@ class Job {
   int local_process() const { return local_process_; }
   /// This process speaks for the job, and has its records.
   bool speaks() const { return session_ == nullptr || session_->transport().endpoint() == 0; }
-  std::string name() const { return session_ != nullptr ? "mpi" : "threads"; }
+  std::string name() const { return std::string(name_of(kind_)); }
 
-  /// The collective of one lane's group, for devices that compute. Under MPI
-  /// every process calls it once, at the same point; over threads, once for
-  /// each place, from one thread.
+  /// The collective of one lane's group, for devices that compute. Every process
+  /// calls it once, at the same point; over threads, once for each place, from
+  /// one thread.
   std::shared_ptr<LaneExchange> lane_exchange(const Grid& grid, const Place& place,
                                               std::int64_t patience_ns);
 
@@ -57,13 +63,16 @@ class Job {
                          std::shared_ptr<IterationSink> sink,
                          const TransportMaker& make_transport = {});
 
-  /// Leaves MPI in an orderly way where every run completed; else ends all
-  /// processes of the job, with `status`. Returns without MPI.
+  /// Leaves in an orderly way where every run completed; else ends all processes
+  /// of the job, with `status`. Returns where workers are threads.
   void close(const RunOutcome& last, int status);
 
  private:
   Job() = default;
+  Result<void> open_mpi_session(const Launch& launch);
+  Result<void> open_tcp_session();
 
+  TransportKind kind_ = TransportKind::kThreads;
   std::unique_ptr<ProcessSession> session_;
   std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups_;  // by endpoint of lane 0
   int local_process_ = 0;

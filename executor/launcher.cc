@@ -28,13 +28,54 @@ struct Names {
   const char* local;  // may be absent: then 0
 };
 
+constexpr Names kTorchrun = {Launch::By::kTorchrun, "RANK", "WORLD_SIZE", false, "LOCAL_RANK"};
 constexpr Names kLaunchers[] = {
     {Launch::By::kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false,
      "OMPI_COMM_WORLD_LOCAL_RANK"},
     {Launch::By::kPmix, "PMIX_RANK", "SLURM_NTASKS", true, "SLURM_LOCALID"},
     {Launch::By::kSlurm, "SLURM_PROCID", "SLURM_NTASKS", false, "SLURM_LOCALID"},
-    {Launch::By::kTorchrun, "RANK", "WORLD_SIZE", false, "LOCAL_RANK"},
+    kTorchrun,
 };
+
+// REQUIRES: the variable with the number of the process is there.
+Result<Launch> numbers_of(const Names& names, const LookUp& look_up) {
+  Launch launch;
+  launch.by = names.by;
+  const Result<int> process = number_in(look_up, names.process);
+  if (!process.ok()) return process.error();
+  launch.process = *process;
+  launch.processes = 0;
+  if (!names.may_lack_processes || look_up(names.processes)) {
+    const Result<int> processes = number_in(look_up, names.processes);
+    if (!processes.ok()) return processes.error();
+    launch.processes = *processes;
+    if (launch.process >= launch.processes) {
+      return Error{std::string("environment: ") + names.process + " is " +
+                   std::to_string(launch.process) + "; expected less than " + names.processes +
+                   ", " + std::to_string(launch.processes)};
+    }
+  }
+  if (look_up(names.local)) {
+    const Result<int> local = number_in(look_up, names.local);
+    if (!local.ok()) return local.error();
+    launch.local_process = *local;
+  }
+  return launch;
+}
+
+Result<Launch> with_meeting_point(Launch launch, const LookUp& look_up) {
+  launch.address = look_up("MASTER_ADDR").value_or("");
+  if (launch.address.empty()) {
+    return Error{"environment: MASTER_ADDR is missing: the host of process 0"};
+  }
+  const Result<int> port = number_in(look_up, "MASTER_PORT");
+  if (!port.ok()) return port.error();
+  if (*port < 1 || *port > 65535) {
+    return Error{"environment: MASTER_PORT is " + std::to_string(*port) + "; expected 1 to 65535"};
+  }
+  launch.port = *port;
+  return launch;
+}
 
 }  // namespace
 
@@ -47,37 +88,22 @@ std::optional<std::string> environment(const std::string& name) {
 Result<Launch> find_launch(const LookUp& look_up) {
   for (const Names& names : kLaunchers) {
     if (!look_up(names.process)) continue;
-    Launch launch;
-    launch.by = names.by;
-    const Result<int> process = number_in(look_up, names.process);
-    if (!process.ok()) return process.error();
-    launch.process = *process;
-    launch.processes = 0;
-    if (!names.may_lack_processes || look_up(names.processes)) {
-      const Result<int> processes = number_in(look_up, names.processes);
-      if (!processes.ok()) return processes.error();
-      launch.processes = *processes;
-      if (launch.process >= launch.processes) {
-        return Error{std::string("environment: ") + names.process + " is " +
-                     std::to_string(launch.process) + "; expected less than " + names.processes +
-                     ", " + std::to_string(launch.processes)};
-      }
-    }
-    if (look_up(names.local)) {
-      const Result<int> local = number_in(look_up, names.local);
-      if (!local.ok()) return local.error();
-      launch.local_process = *local;
-    }
-    if (launch.by == Launch::By::kTorchrun) {
-      launch.address = look_up("MASTER_ADDR").value_or("");
-      const Result<int> port = number_in(look_up, "MASTER_PORT");
-      if (!port.ok()) return port.error();
-      launch.port = *port;
-      if (launch.address.empty()) return Error{"environment: MASTER_ADDR is missing"};
-    }
-    return launch;
+    Result<Launch> launch = numbers_of(names, look_up);
+    if (!launch.ok() || launch->by != Launch::By::kTorchrun) return launch;
+    return with_meeting_point(*launch, look_up);
   }
   return Launch{};
+}
+
+Result<Launch> find_tcp_launch(const LookUp& look_up) {
+  const bool numbered = look_up("RANK") && look_up("WORLD_SIZE");
+  const Result<Launch> launch = numbered ? numbers_of(kTorchrun, look_up) : find_launch(look_up);
+  if (!launch.ok()) return launch;
+  if (launch->by == Launch::By::kNobody || launch->processes == 0) {
+    return Error{
+        "environment: RANK and WORLD_SIZE are missing: which process this is, of how many"};
+  }
+  return with_meeting_point(*launch, look_up);
 }
 
 }  // namespace rrfp

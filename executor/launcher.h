@@ -24,7 +24,7 @@ struct Launch {
   int process = 0;
   int processes = 1;  ///< 0: not known
   int local_process = 0;
-  std::string address;  ///< kTorchrun: where process 0 listens
+  std::string address;  ///< kTorchrun and over TCP: where process 0 listens
   int port = 0;
 };
 
@@ -33,6 +33,11 @@ using LookUp = std::function<std::optional<std::string>(const std::string& name)
 /// The first that fits, in the order of By after kNobody. The error names a
 /// variable that holds no number, or that is missing beside another.
 Result<Launch> find_launch(const LookUp& look_up);
+
+/// For processes that meet at MASTER_ADDR and MASTER_PORT: numbered by RANK and
+/// WORLD_SIZE where they are set (a PyTorch launcher may itself run under
+/// srun), else as find_launch() says. The error names what is missing.
+Result<Launch> find_tcp_launch(const LookUp& look_up);
 
 /// Of this process.
 std::optional<std::string> environment(const std::string& name);

@@ -61,11 +61,15 @@ Result<RunInput> read_run_input(const Options& options) {
 }
 
 Result<TransportKind> transport_of(const Options& options) {
-  constexpr std::array<std::string_view, 3> kWords = {"auto", "threads", "mpi"};
-  const Result<std::string> word = options.word_or(kTransportRow.name, "auto", kWords);
+  constexpr std::array kKinds = {TransportKind::kAuto, TransportKind::kThreads, TransportKind::kMpi,
+                                 TransportKind::kTcp};
+  std::array<std::string_view, kKinds.size()> words;
+  std::transform(kKinds.begin(), kKinds.end(), words.begin(), name_of);
+  const Result<std::string> word =
+      options.word_or(kTransportRow.name, name_of(TransportKind::kAuto), words);
   if (!word.ok()) return word.error();
-  if (*word == "threads") return TransportKind::kThreads;
-  return *word == "mpi" ? TransportKind::kMpi : TransportKind::kAuto;
+  return kKinds[static_cast<std::size_t>(std::find(words.begin(), words.end(), *word) -
+                                         words.begin())];
 }
 
 Result<void> tune(const Options& options, RunPlan& plan) {

@@ -19,7 +19,8 @@ namespace rrfp {
 
 inline constexpr OptionRow kTransportRow = {
     "transport", "KIND",
-    "threads, mpi, or auto (default: mpi where mpirun or srun started several processes)"};
+    "threads; mpi; tcp: processes that meet at MASTER_ADDR and MASTER_PORT; or auto (default: as "
+    "the launcher that started several processes, else threads)"};
 inline constexpr OptionRow kIterationsRow = {"iterations", "N",
                                              "how many, instead of the scenario's (a case: 1)"};
 inline constexpr OptionRow kPayloadRow = {

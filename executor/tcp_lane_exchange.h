@@ -1,0 +1,73 @@
+// The collective of a group of lanes that are processes which reach each other
+// over TCP: each sends its part to each other one.
+//
+// Thread safety: the thread that uses the mesh.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "executor/lane_exchange.h"
+#include "executor/tcp_mesh.h"
+
+namespace rrfp {
+
+/// What other processes have sent to the exchanges of this one, whether it has
+/// come to them yet or not.
+class TcpLaneParts {
+ public:
+  struct Lane {
+    std::deque<Payload> parts;  // of rounds to come, in order
+    bool gone = false;          // there will be no others
+  };
+  /// Of process `from` in exchange `number`. Stays where it is until erased.
+  Lane& of(int number, int from) { return lanes_[{number, from}]; }
+  void erase(int number, int from) { lanes_.erase({number, from}); }
+  void end(const std::string& why) { ended_ = why; }
+  const std::string& ended() const { return ended_; }
+
+ private:
+  std::map<std::pair<int, int>, Lane> lanes_;
+  std::string ended_;  // why the job has; empty: it has not
+};
+
+class TcpLaneExchange final : public LaneExchange {
+ public:
+  /// `members`: processes in the order of lanes. All members give the same
+  /// `number`, which no other exchange of theirs has. Mesh and parts outlive it.
+  TcpLaneExchange(TcpMesh& mesh, TcpLaneParts& parts, int number, std::vector<int> members,
+                  std::int64_t patience_ns);
+  ~TcpLaneExchange() override;
+  TcpLaneExchange(const TcpLaneExchange&) = delete;
+  TcpLaneExchange& operator=(const TcpLaneExchange&) = delete;
+
+  int lanes() const override { return static_cast<int>(members_.size()); }
+  Result<std::vector<Payload>> exchange(Payload mine) override;
+  void leave() override;
+
+ private:
+  void send_to_others(TcpFrame::Kind kind, const Payload& payload);
+  /// The part of process `member` that comes next, waited for.
+  Result<Payload> part_of(int member, std::int64_t until_ns);
+
+  TcpMesh& mesh_;
+  TcpLaneParts& parts_;
+  const int number_;
+  const std::vector<int> members_;
+  const std::int64_t patience_ns_;
+};
+
+/// One that cannot take place.
+class BrokenLaneExchange final : public LaneExchange {
+ public:
+  explicit BrokenLaneExchange(Error error) : error_(std::move(error)) {}
+  int lanes() const override { return 1; }
+  Result<std::vector<Payload>> exchange(Payload) override { return error_; }
+
+ private:
+  Error error_;
+};
+
+}  // namespace rrfp

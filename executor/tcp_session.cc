@@ -1,0 +1,180 @@
+#include "executor/tcp_session.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <exception>
+
+#include "executor/tcp_lane_exchange.h"
+#include "executor/tcp_mesh.h"
+#include "executor/tcp_rendezvous.h"
+#include "executor/tcp_transport.h"
+
+namespace rrfp {
+
+namespace {
+
+// How long the last word to the others may take.
+constexpr std::int64_t kFarewellNs = 300'000'000;
+
+class TcpSession final : public ProcessSession {
+ public:
+  TcpSession(std::unique_ptr<boost::asio::io_context> context, std::vector<TcpSocket> sockets,
+             const TcpSettings& settings)
+      : mesh_(std::move(context), std::move(sockets), settings.process, settings.spin_ns),
+        transport_(mesh_),
+        barriers_of_(static_cast<std::size_t>(settings.processes)),
+        left_(static_cast<std::size_t>(settings.processes)) {
+    mesh_.on_frame(
+        [this](const TcpFrame& frame, Payload payload) { take(frame, std::move(payload)); });
+  }
+
+  Transport& transport() override { return transport_; }
+  std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
+                                              std::int64_t patience_ns) override;
+  void barrier() override { static_cast<void>(come_so_far(kNever)); }
+  [[noreturn]] void abort(int status) override;
+  void finish() override;
+
+  /// All have come to this point by `until_ns`. The error: one did not.
+  Result<void> come_so_far(std::int64_t until_ns);
+
+ private:
+  void take(const TcpFrame& frame, Payload payload);
+  // That are neither this one nor lost.
+  template <typename Of>
+  bool all_others(const Of& of) const {
+    for (int process = 0; process < mesh_.processes(); ++process) {
+      if (process == mesh_.process() || mesh_.lost(process)) continue;
+      if (!of(static_cast<std::size_t>(process))) return false;
+    }
+    return true;
+  }
+
+  TcpMesh mesh_;
+  TcpTransport transport_;
+  TcpLaneParts parts_;
+  int exchanges_ = 0;             // made so far, by every process alike
+  int barriers_ = 0;              // that this process has come to
+  std::vector<int> barriers_of_;  // that each other one has
+  std::vector<bool> left_;        // in an orderly way
+};
+
+void TcpSession::take(const TcpFrame& frame, Payload payload) {
+  const int from = frame.letter.from;
+  const auto at = static_cast<std::size_t>(from);
+  switch (frame.kind) {
+    case TcpFrame::Kind::kLetter:
+      transport_.on_letter(frame.letter, std::move(payload));
+      break;
+    case TcpFrame::Kind::kPart:
+      parts_.of(frame.number, from).parts.push_back(std::move(payload));
+      break;
+    case TcpFrame::Kind::kNoLane:
+      parts_.of(frame.number, from).gone = true;
+      break;
+    case TcpFrame::Kind::kBarrier:
+      ++barriers_of_[at];
+      break;
+    case TcpFrame::Kind::kAbort: {
+      const std::string why = "process " + std::to_string(from) + " ended the job with status " +
+                              std::to_string(frame.number);
+      transport_.end(why);
+      parts_.end(why);
+      mesh_.excuse(from);
+      break;
+    }
+    case TcpFrame::Kind::kLeave:
+      left_[at] = true;
+      mesh_.excuse(from);
+      break;
+  }
+}
+
+// Everybody tells everybody where it belongs, in an exchange of all.
+std::unique_ptr<LaneExchange> TcpSession::lane_exchange(int group, int lane,
+                                                        std::int64_t patience_ns) {
+  struct Place {
+    std::int32_t group;
+    std::int32_t lane;
+  };
+  const int number = exchanges_;
+  exchanges_ += 2;
+  std::vector<int> everybody;
+  for (int process = 0; process < mesh_.processes(); ++process) everybody.push_back(process);
+  const Place own = {group, lane};
+  Payload mine(sizeof(own));
+  std::memcpy(mine.data(), &own, sizeof(own));
+  TcpLaneExchange all(mesh_, parts_, number, everybody, kNever);
+  const Result<std::vector<Payload>> places = all.exchange(std::move(mine));
+  if (!places.ok()) return std::make_unique<BrokenLaneExchange>(places.error());
+  std::vector<std::pair<int, int>> members;  // (lane, process)
+  for (const int process : everybody) {
+    Place place = {};
+    std::memcpy(&place, (*places)[static_cast<std::size_t>(process)].data(), sizeof(place));
+    if (place.group == group) members.emplace_back(place.lane, process);
+  }
+  std::sort(members.begin(), members.end());
+  std::vector<int> in_order;
+  for (const auto& [of_lane, process] : members) in_order.push_back(process);
+  return std::make_unique<TcpLaneExchange>(mesh_, parts_, number + 1, std::move(in_order),
+                                           patience_ns);
+}
+
+Result<void> TcpSession::come_so_far(std::int64_t until_ns) {
+  ++barriers_;
+  TcpFrame frame;
+  frame.kind = TcpFrame::Kind::kBarrier;
+  mesh_.send_to_all(frame);
+  const bool all = mesh_.wait_for(
+      [this] {
+        return mesh_.first_loss() ||
+               all_others([this](std::size_t other) { return barriers_of_[other] >= barriers_; });
+      },
+      until_ns);
+  if (const auto& loss = mesh_.first_loss()) return Error{loss->what};
+  if (!all) return Error{"a process has met all others and does not go on"};
+  return {};
+}
+
+void TcpSession::abort(int status) {
+  TcpFrame frame;
+  frame.kind = TcpFrame::Kind::kAbort;
+  frame.number = status;
+  mesh_.send_to_all(frame);
+  mesh_.wait_for([this] { return mesh_.flushed(); }, MonotonicClock::read_ns() + kFarewellNs);
+  std::_Exit(status);
+}
+
+void TcpSession::finish() {
+  TcpFrame frame;
+  frame.kind = TcpFrame::Kind::kLeave;
+  mesh_.send_to_all(frame);
+  // Nobody closes a connection on which something may be on its way.
+  mesh_.wait_for(
+      [this] {
+        return mesh_.flushed() && all_others([this](std::size_t other) { return left_[other]; });
+      },
+      kNever);
+  mesh_.close();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessSession>> open_tcp(const TcpSettings& settings) {
+  try {
+    // For one thread, though another may wake it.
+    auto context = std::make_unique<boost::asio::io_context>(1);
+    Result<std::vector<TcpSocket>> sockets = meet_over_tcp(*context, settings);
+    if (!sockets.ok()) return sockets.error();
+    auto session = std::make_unique<TcpSession>(std::move(context), std::move(*sockets), settings);
+    if (Result<void> met = session->come_so_far(MonotonicClock::read_ns() + settings.patience_ns);
+        !met.ok()) {
+      return Error{"TCP: " + met.error().message};
+    }
+    return std::unique_ptr<ProcessSession>(std::move(session));
+  } catch (const std::exception& error) {
+    return Error{"TCP: " + std::string(error.what())};
+  }
+}
+
+}  // namespace rrfp
