@@ -214,15 +214,15 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
 extern const Command kRunCommand;
 const Command kRunCommand = {
     "run",
-    "executes a case or a scenario in real time, over threads or MPI",
+    "executes a case or a scenario in real time, over threads, MPI or TCP",
     "FILE",
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1). Tasks take their time and\n"
     "compute nothing, or, with --device synthetic, are chains of matrix products on a GPU that\n"
     "all ranks share (`rrfp devices`); messages take the time of the world at least. Under\n"
-    "mpirun or srun every process is one rank (and lane, and replica). A run that blocks ends\n"
-    "with status 3, one that breaks with status 1, within twice the patience and two seconds;\n"
-    "each worker then says what it waited for, and --trace and --decisions hold the iterations\n"
-    "before that.",
+    "mpirun, srun or torchrun every process is one rank (and lane, and replica). A run that\n"
+    "blocks ends with status 3, one that breaks with status 1, within twice the patience and two\n"
+    "seconds; each worker then says what it waited for, and --trace and --decisions hold the\n"
+    "iterations before that.",
     "rrfp run tests/cases/three-chunks.json --trace /tmp/run.jsonl",
     kOptions,
     1,

@@ -78,7 +78,52 @@ TEST(Launcher, NamesTheVariableAtFault) {
   EXPECT_EQ(message({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
             "environment: OMPI_COMM_WORLD_RANK is 2; expected less than OMPI_COMM_WORLD_SIZE, 2");
   EXPECT_EQ(message({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}),
-            "environment: MASTER_ADDR is missing");
+            "environment: MASTER_ADDR is missing: the host of process 0");
+}
+
+Result<Launch> tcp_launched_with(const std::map<std::string, std::string>& variables) {
+  return find_tcp_launch([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+TEST(Launcher, OverTcpAnyLauncherNumbersTheProcesses) {
+  std::map<std::string, std::string> all = {{"SLURM_PROCID", "2"},
+                                            {"SLURM_NTASKS", "8"},
+                                            {"SLURM_LOCALID", "1"},
+                                            {"MASTER_ADDR", "n0"},
+                                            {"MASTER_PORT", "29500"}};
+  Result<Launch> launch = tcp_launched_with(all);
+  ASSERT_TRUE(launch.ok()) << launch.error().message;
+  EXPECT_EQ(launch->process, 2);
+  EXPECT_EQ(launch->processes, 8);
+  EXPECT_EQ(launch->local_process, 1);
+  EXPECT_EQ(launch->address, "n0");
+  EXPECT_EQ(launch->port, 29500);
+  // One PyTorch launcher for each node, started by srun.
+  all.insert({{"RANK", "13"}, {"WORLD_SIZE", "64"}, {"LOCAL_RANK", "5"}});
+  launch = tcp_launched_with(all);
+  ASSERT_TRUE(launch.ok()) << launch.error().message;
+  EXPECT_EQ(launch->process, 13);
+  EXPECT_EQ(launch->processes, 64);
+  EXPECT_EQ(launch->local_process, 5);
+}
+
+TEST(Launcher, OverTcpWhatIsMissingIsNamed) {
+  const auto message = [](const std::map<std::string, std::string>& variables) {
+    const Result<Launch> launch = tcp_launched_with(variables);
+    return launch.ok() ? std::string() : launch.error().message;
+  };
+  const std::string numbers =
+      "environment: RANK and WORLD_SIZE are missing: which process this is, of how many";
+  EXPECT_EQ(message({{"MASTER_ADDR", "n0"}, {"MASTER_PORT", "1"}}), numbers);
+  EXPECT_EQ(message({{"PMIX_RANK", "0"}, {"MASTER_ADDR", "n0"}, {"MASTER_PORT", "1"}}), numbers);
+  EXPECT_EQ(message({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "n0"}}),
+            "environment: MASTER_PORT is missing");
+  EXPECT_EQ(message({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
+            "environment: RANK is 2; expected less than WORLD_SIZE, 2");
 }
 
 }  // namespace

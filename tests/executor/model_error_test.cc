@@ -1,5 +1,5 @@
 // Goal: the simulator, fed with a run's own task and message times, gives the
-// run's own length. Over threads and over MPI, in every kind of world, for the
+// run's own length. Over threads, MPI and TCP, in every kind of world, for the
 // policies that users compare, the error of the median iteration is within
 // 0.3%.
 //
@@ -141,6 +141,18 @@ TEST(ModelError, OverMpiIsWithinThreePermille) {
   for (const World& world : worlds()) {
     expect_within_bound(world, [](const auto& arguments) { return mpirun(8, arguments); });
   }
+}
+
+// What is measured is told apart by transport alone, so one world will do.
+TEST(ModelError, OverTcpIsWithinThreePermille) {
+  const World world =
+      scenario_with("compute CV .1",
+                    R"({"model": "lognormal", "on": "compute", "scope": "operation", "cv": 0.1})");
+  expect_within_bound(world, [](const auto& arguments) {
+    const EndedJob ended = over_tcp(8, arguments);
+    return EndedProgram{*std::max_element(ended.statuses.begin(), ended.statuses.end()),
+                        ended.text};
+  });
 }
 
 }  // namespace

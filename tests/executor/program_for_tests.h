@@ -1,5 +1,5 @@
-// Starts `rrfp` as a user does, alone or under mpirun, for the tests of the
-// executor's commands.
+// Starts `rrfp` as a user does, alone, under mpirun or as a job over TCP, for the
+// tests of the executor's commands.
 #pragma once
 
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/executor/tcp_for_tests.h"
 #include "traces/text_file.h"
 
 namespace rrfp {
@@ -62,8 +63,9 @@ struct Interruption {
 };
 
 inline EndedProgram start(const std::vector<std::string>& arguments,
-                          const Interruption& interruption = {}) {
-  const std::string output = path_for("output.txt");
+                          const Interruption& interruption = {},
+                          const std::string& output_name = "output.txt") {
+  const std::string output = path_for(output_name);
   std::vector<char*> raw;
   for (const std::string& argument : arguments) raw.push_back(const_cast<char*>(argument.c_str()));
   raw.push_back(nullptr);
@@ -102,6 +104,45 @@ inline EndedProgram mpirun(int processes, const std::vector<std::string>& argume
   all.push_back(RRFP_PROGRAM);
   all.insert(all.end(), arguments.begin(), arguments.end());
   return start(all);
+}
+
+/// Processes of a job that meet over TCP, without a launcher that ends some
+/// when another fails.
+struct EndedJob {
+  std::vector<int> statuses;  // by process, as in EndedProgram
+  std::string text;           // of all
+
+  bool has(const std::string& part) const { return text.find(part) != std::string::npos; }
+};
+
+/// Starts `processes` of them, at a port that nobody else uses, and waits for
+/// all.
+inline EndedJob over_tcp(int processes, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RRFP_PROGRAM);
+  const std::string port = std::to_string(free_port());
+  std::vector<std::thread> threads;
+  std::vector<EndedProgram> ended(static_cast<std::size_t>(processes));
+  for (int process = 0; process < processes; ++process) {
+    const std::string number = std::to_string(process);
+    std::vector<std::string> all = {"env",
+                                    "RANK=" + number,
+                                    "LOCAL_RANK=" + number,
+                                    "WORLD_SIZE=" + std::to_string(processes),
+                                    "MASTER_ADDR=localhost",
+                                    "MASTER_PORT=" + port};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    threads.emplace_back([&ended, process, all] {
+      ended[static_cast<std::size_t>(process)] =
+          start(all, {}, "output_" + std::to_string(process) + ".txt");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EndedJob job;
+  for (const EndedProgram& program : ended) {
+    job.statuses.push_back(program.status);
+    job.text += program.text;
+  }
+  return job;
 }
 
 /// Why MPI cannot be tested here; empty where it can.
