@@ -159,35 +159,29 @@ ModelSpec model_of(int width, int heads, int longest) {
   return spec;
 }
 
-CudaCheck row(std::string what, const Result<std::string>& came) {
-  return {std::move(what), came.ok(), came.ok() ? *came : came.error().message};
+void tell_of(std::string what, const Result<std::string>& came, const OnCudaCheck& tell) {
+  tell({std::move(what), came.ok(), came.ok() ? *came : came.error().message});
 }
 
-void check_training(cudaStream_t stream, std::vector<CudaCheck>& rows) {
+void check_training(cudaStream_t stream, const OnCudaCheck& tell) {
   const Result<std::unique_ptr<CudaCompute>> compute = CudaCompute::create(stream, false);
-  if (!compute.ok()) {
-    rows.push_back({"matrix products", false, compute.error().message});
-    return;
-  }
-  rows.push_back(row("matrix products", check_products(**compute)));
+  if (!compute.ok()) return tell({"matrix products", false, compute.error().message});
+  tell_of("matrix products", check_products(**compute), tell);
   // Sizes that fill no block of threads, and some that fill several.
-  rows.push_back(
-      row("small model against the CPU's", check_model(model_of(24, 3, 9), 3, **compute)));
-  rows.push_back(
-      row("wide model against the CPU's", check_model(model_of(192, 6, 80), 2, **compute)));
+  tell_of("small model against the CPU's", check_model(model_of(24, 3, 9), 3, **compute), tell);
+  tell_of("wide model against the CPU's", check_model(model_of(192, 6, 80), 2, **compute), tell);
 }
 
 }  // namespace
 
-std::vector<CudaCheck> check_cuda_device(int device) {
-  std::vector<CudaCheck> rows;
+void check_cuda_device(int device, const OnCudaCheck& tell) {
   Result<CudaDevicePartitions> partitions = CudaDevicePartitions::create(device, kPartitions);
-  if (!partitions.ok()) return {{"partitions", false, partitions.error().message}};
-  rows.push_back(row("partitions", check_partitions(*partitions)));
-  if (!rows.back().passed) return rows;
-  check_training(partitions->partition(0).compute(), rows);
-  rows.push_back(row("NCCL", check_cuda_nccl(kNcclBytes)));
-  return rows;
+  if (!partitions.ok()) return tell({"partitions", false, partitions.error().message});
+  const Result<std::string> worked = check_partitions(*partitions);
+  tell_of("partitions", worked, tell);
+  if (!worked.ok()) return;
+  check_training(partitions->partition(0).compute(), tell);
+  tell_of("NCCL", check_cuda_nccl(kNcclBytes), tell);
 }
 
 #if !RRFP_CUDA_NCCL

@@ -5,16 +5,16 @@
 // Thread safety: one thread; what runs use is made anew.
 #pragma once
 
-#include <vector>
+#include <string>
 
 #include "executor/cuda_module.h"
 #include "scheduler_core/result.h"
 
 namespace rrfp {
 
-/// In the order in which later checks need earlier ones; those that could not
-/// be made are not listed. REQUIRES: the device exists.
-std::vector<CudaCheck> check_cuda_device(int device);
+/// In the order in which later checks need earlier ones; those that cannot be
+/// made are not told of. REQUIRES: the device exists.
+void check_cuda_device(int device, const OnCudaCheck& tell);
 
 /// NCCL with this process alone, on the current device: communicators are made
 /// and ended, and move `bytes` from the device to itself. The text is of the

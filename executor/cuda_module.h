@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -34,6 +35,7 @@ struct CudaCheck {
   bool passed = false;
   std::string text;  ///< figures, or what went wrong
 };
+using OnCudaCheck = std::function<void(const CudaCheck& check)>;
 
 struct CudaSettings {
   int device = 0;
@@ -103,9 +105,9 @@ struct CudaModule {
   /// What a microbatch takes of a device that trains; needs no device.
   StashBytes (*stash_bytes)(const ModelSpec& spec, const StageCut& cut,
                             std::span<const int> lengths) = nullptr;
-  /// Tries what runs rely on; takes seconds. REQUIRES: the device is listed by
-  /// survey().
-  std::vector<CudaCheck> (*check)(int device) = nullptr;
+  /// Tries what runs rely on, and tells of each thing as it is done; takes
+  /// seconds. REQUIRES: the device is listed by survey().
+  void (*check)(int device, const OnCudaCheck& tell) = nullptr;
 };
 inline constexpr int kCudaModuleVersion = 5;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";

@@ -20,11 +20,13 @@ constexpr std::array kOptions = {
 bool check_device(const CudaModule& module, int device, Terminal& terminal) {
   terminal.out << "checks of device " << device << "\n" << std::flush;
   bool all_passed = true;
-  for (const CudaCheck& check : module.check(device)) {
+  module.check(device, [&](const CudaCheck& check) {
+    // At once, for the next may hang.
     terminal.out << "  " << (check.passed ? "ok      " : "FAILED  ") << check.what << ": "
-                 << check.text << "\n";
+                 << check.text << "\n"
+                 << std::flush;
     all_passed = all_passed && check.passed;
-  }
+  });
   return all_passed;
 }
 

@@ -44,7 +44,7 @@ constexpr std::array kOptions = {
     kAdaptRow,
     OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
     kPatienceRow,
-    OptionRow{"json", "", "print losses and digest as JSON"},
+    OptionRow{"json", "", "print losses, digest and activation memory as JSON"},
     kFileLimitRow,
 };
 
@@ -147,13 +147,30 @@ std::string exact(Real number) {
   return text;
 }
 
-std::string as_json(const Training& trained, const std::string& policy) {
+// Of ranks and steps; null where there is none.
+JsonValue largest_budget_bytes(const RunPlan& plan, std::size_t steps) {
+  std::optional<std::int64_t> largest;
+  for (std::size_t step = 0; step < steps; ++step) {
+    for (int replica = 0; replica < plan.grid.replicas; ++replica) {
+      const Memory& memory = plan.world(static_cast<int>(step), replica).input().memory;
+      for (const std::optional<std::int64_t>& budget : memory.budget_bytes) {
+        if (budget) largest = std::max(largest.value_or(0), *budget);
+      }
+    }
+  }
+  return largest ? JsonValue(*largest) : JsonValue();
+}
+
+std::string as_json(const TrainingRun& run, const std::string& policy) {
+  const Training& trained = run.sink->result();
   JsonArray losses;
   for (const Real loss : trained.loss) losses.push_back(JsonValue(Decimal{exact(loss)}));
   JsonValue json{JsonObject{}};
   json.add("policy", JsonValue(policy));
   json.add("loss", JsonValue(std::move(losses)));
   json.add("weights", JsonValue(hexadecimal(digest(trained.weights))));
+  json.add("most_activation_bytes", JsonValue(run.sink->most_stash_bytes()));
+  json.add("largest_budget_bytes", largest_budget_bytes(run.plan(), trained.loss.size()));
   return to_text(json, JsonLayout::kReadable) + "\n";
 }
 
@@ -203,7 +220,7 @@ Result<ExitStatus> report(const Options& options, const TrainingRun& run,
   if (Result<void> finished = capture.finish(); !finished.ok()) return finished.error();
   const Training& trained = run.sink->result();
   if (!trained.loss.empty()) {
-    terminal.out << (options.flag("json") ? as_json(trained, policy) : as_text(trained));
+    terminal.out << (options.flag("json") ? as_json(run, policy) : as_text(trained));
   }
   if (!options.flag("check") || trained.weights.empty()) return ExitStatus::kDone;
   const Result<bool> equal = check_against_serial(run, choice, terminal);

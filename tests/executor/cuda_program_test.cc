@@ -192,7 +192,13 @@ TEST_F(CudaProgram, ChecksTheDevice) {
     EXPECT_TRUE(checked.has(passed)) << passed << " is not in:\n" << checked.text;
   }
   EXPECT_EQ(checked.count("\n  "), 5) << checked.text;
-  EXPECT_EQ(checked.status, checked.has("\n  FAILED") ? 1 : 0) << checked.text;
+#if RRFP_CUDA_NCCL
+  EXPECT_TRUE(checked.has("  ok      NCCL: NCCL 2.")) << checked.text;
+  EXPECT_EQ(checked.status, 0) << checked.text;
+#else
+  EXPECT_TRUE(checked.has("  FAILED  NCCL: rrfp was built without NCCL")) << checked.text;
+  EXPECT_EQ(checked.status, 1) << checked.text;
+#endif
 }
 
 TEST_F(CudaProgram, ChecksNoDeviceThatIsNotThere) {
