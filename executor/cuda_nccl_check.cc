@@ -11,7 +11,7 @@ namespace rrfp {
 
 namespace {
 
-constexpr std::int64_t kPatienceNs = 30'000'000'000;
+constexpr std::int64_t kPatienceNs = 20'000'000'000;
 constexpr std::uint64_t kSent = 0x5E4D;
 constexpr std::uint64_t kGathered = 0x6A74;
 
@@ -58,7 +58,7 @@ class Mover {
       done = check_cuda("launch of a comparison",
                         launch_check_pattern(to_.data(), bytes_, word, {fault_.get(), 1}, stream_));
     }
-    if (done.ok()) done = check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(stream_));
+    if (done.ok()) done = wait(by);
     if (!done.ok()) return Error{std::string(what) + ": " + done.error().message};
     if (fault_.load() != 0) return Error{std::string(what) + ": other bytes came than were sent"};
     return {};
@@ -67,6 +67,19 @@ class Mover {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  // What never ends by itself is aborted, so that this can be told.
+  Result<void> wait(CudaNcclCommunicator& by) {
+    const std::int64_t begin_ns = MonotonicClock::read_ns();
+    while (true) {
+      const cudaError_t code = cudaStreamQuery(stream_);
+      if (code != cudaErrorNotReady) return check_cuda("cudaStreamQuery", code);
+      static_cast<void>(cudaGetLastError());  // cudaErrorNotReady is kept as if it were one
+      if (MonotonicClock::read_ns() - begin_ns < kPatienceNs) continue;
+      by.abort();
+      return Error{"it has not ended within 20 s"};
+    }
+  }
+
   std::size_t bytes_ = 0;
   cudaStream_t stream_ = nullptr;
   CudaPinnedWord fault_;
