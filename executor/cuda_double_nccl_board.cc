@@ -98,8 +98,7 @@ Result<std::unique_ptr<DoubleNcclBoard>> DoubleNcclBoard::attach(const std::stri
   return made;
 }
 
-// The number of members is agreed upon before the file grows to what that needs; nothing shrinks
-// it.
+// The number of members is agreed upon before the file grows to what that needs. It never shrinks.
 Result<void> DoubleNcclBoard::take_seat(int file, int rank, int device) {
   if (const int code = posix_fallocate(file, 0, kPageBytes); code != 0) {
     return Error{"posix_fallocate of " + path_ + ": " + std::strerror(code)};

@@ -20,25 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/cuda_double_nccl_launch.h"
-#include "scheduler_core/result.h"
+#include "executor/cuda_double_nccl_operation.h"
 
 namespace rrfp {
-
-struct DoubleNcclOperation {
-  enum class Kind { kSend, kReceive, kAllGather };
-
-  Kind kind = Kind::kSend;
-  const void* from = nullptr;
-  void* to = nullptr;
-  std::size_t count = 0;  ///< of numbers; of an all-gather, by each member
-  ncclDataType_t datatype = ncclInt8;
-  int peer = 0;
-  cudaStream_t stream = nullptr;
-
-  /// "ncclSend".
-  const char* call() const;
-};
 
 class DoubleNcclCommunicator {
  public:
@@ -72,9 +56,6 @@ class DoubleNcclCommunicator {
   bool connected() const;
   ncclResult_t enqueue_issued();
   bool idle() const { return link_->launches_done.load() == launches_; }
-  void add(DoubleNcclLaunch& launch, const DoubleNcclOperation& operation);
-  void add_message(DoubleNcclLaunch& launch, const DoubleNcclOperation& operation);
-  void add_all_gather(DoubleNcclLaunch& launch, const DoubleNcclOperation& operation);
 
   const std::shared_ptr<DoubleNcclLink> link_;  // launches hold it as well
   const bool blocking_;
