@@ -287,6 +287,70 @@ TEST_F(CudaNccl, ALaneThatDoesNotComeIsNoHangOnceTheRunIsGivenUp) {
   connections_[1]->abort();
 }
 
+// Its tasks are sums over lanes, and nothing else.
+class SummingDevice final : public CudaQueueDevice {
+ public:
+  SummingDevice(std::shared_ptr<CudaDevicePartitions> partitions, const CudaSettings& settings,
+                CudaCompute& compute, CudaLaneGather& gather, float* numbers)
+      : CudaQueueDevice(partitions, partitions->partition(0), {}, settings),
+        compute_(compute),
+        gather_(gather),
+        numbers_(numbers) {}
+
+  Result<void> begin(const PreparedCase&, int) override { return {}; }
+  Result<void> take_input(TaskId, int, Payload) override { return {}; }
+  Result<Payload> output(TaskId, EdgeId) override { return Payload(); }
+  Result<Payload> gradient(int) override { return Payload(); }
+  Result<Payload> reduce(int, std::span<Payload>) override { return Payload(); }
+  Result<void> take_gradient(int, Payload) override { return {}; }
+  Result<void> finish_iteration() override {
+    if (failure()) return *failure();
+    return {};
+  }
+
+ private:
+  std::string name_of(TaskId) const override { return "0F0"; }
+  bool waits_for_lanes() const override { return gather_.waits_in_stream(); }
+  Result<void> enqueue(TaskId) override {
+    return gather_.gather(compute_, CudaMatrix::dense(numbers_, 8, 8), numbers_ + 64);
+  }
+  Result<void> finish(TaskId) override { return {}; }
+
+  CudaCompute& compute_;
+  CudaLaneGather& gather_;
+  float* numbers_;
+};
+
+TEST_F(CudaNccl, ATaskWhoseLanesDoNotComeEndsInItsName) {
+  patience_ns_ = 200 * kMillisecond;
+  connect({1, 1, 2});
+  Result<std::unique_ptr<CudaCompute>> compute = CudaCompute::create(partition(0).compute(), false);
+  ASSERT_TRUE(compute.ok());
+  const Result<CudaMemory> memory = CudaMemory::create(3 * 64 * sizeof(float), "a test");
+  ASSERT_TRUE(memory.ok());
+  const std::unique_ptr<CudaLaneGather> gather = connections_[0]->lane_gather(connections_[0]);
+  {
+    SummingDevice device(partitions_[0], settings(0), **compute, *gather,
+                         reinterpret_cast<float*>(memory->data()));
+    device.set_on_stop([this] { connections_[0]->abort(); });
+    device.launch(0, 0, 0);
+    device.on_group_start(0, 0);
+    Result<void> finished;
+    const std::int64_t begin_ns = MonotonicClock::read_ns();
+    while (finished.ok() && MonotonicClock::read_ns() < begin_ns + kPatienceNs) {
+      static_cast<void>(device.poll(MonotonicClock::read_ns()));
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      finished = device.finish_iteration();
+    }
+    ASSERT_FALSE(finished.ok());
+    EXPECT_EQ(finished.error().message,
+              "0F0 has been in its stream for 200 ms: another lane of its group has not come to "
+              "one of its sums");
+    device.stop();
+  }
+  connections_[1]->abort();
+}
+
 // A whole run, each rank and lane on a GPU of its own.
 TEST_F(CudaNccl, PassesAWholeRunWhichGivesBackEveryBlock) {
   Case input = chain_case(3, 8, true, 500 * kMicrosecond);
