@@ -13,8 +13,7 @@ TcpMesh::TcpMesh(std::unique_ptr<boost::asio::io_context> context,
       timer_(*context_),
       process_(process),
       spin_ns_(spin_ns),
-      lost_(sockets.size()),
-      excused_(sockets.size()) {
+      lost_(sockets.size()) {
   context_->restart();
   for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
     const int number = static_cast<int>(peer);
@@ -86,7 +85,7 @@ void TcpMesh::on_frame(const TcpFrame& frame, Payload payload) {
 void TcpMesh::on_lost(int process, const std::string& why) {
   awake_ = true;
   lost_[static_cast<std::size_t>(process)] = true;
-  if (excused_[static_cast<std::size_t>(process)] || first_loss_) return;
+  if (first_loss_) return;
   first_loss_ = {"process " + std::to_string(process) + " is lost: " + why,
                  MonotonicClock::read_ns()};
 }

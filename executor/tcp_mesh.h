@@ -57,8 +57,6 @@ class TcpMesh final : public TcpLink::Owner {
 
   bool lost(int process) const { return lost_[static_cast<std::size_t>(process)]; }
   const std::optional<Loss>& first_loss() const { return first_loss_; }
-  /// What becomes of this process is no loss any more.
-  void excuse(int process) { excused_[static_cast<std::size_t>(process)] = true; }
   void close();
 
  private:
@@ -76,7 +74,6 @@ class TcpMesh final : public TcpLink::Owner {
   OnFrame handler_;
   std::vector<std::unique_ptr<TcpLink>> links_;  // by process; null for this one
   std::vector<bool> lost_;
-  std::vector<bool> excused_;
   std::optional<Loss> first_loss_;
   bool awake_ = false;  // see wait()
 };

@@ -80,12 +80,10 @@ void TcpSession::take(const TcpFrame& frame, Payload payload) {
                               std::to_string(frame.number);
       transport_.end(why);
       parts_.end(why);
-      mesh_.excuse(from);
       break;
     }
     case TcpFrame::Kind::kLeave:
       left_[at] = true;
-      mesh_.excuse(from);
       break;
   }
 }

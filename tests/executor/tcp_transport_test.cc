@@ -176,11 +176,13 @@ TEST(TcpTransport, WaitEndsAtItsTimeAtALetterAndWhenWoken) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     receiver.wake();
   });
+  EXPECT_FALSE(receiver.poll(delivery));
   begin_ns = MonotonicClock::read_ns();
   receiver.wait(begin_ns + 20 * kSecond);
   EXPECT_LT(MonotonicClock::read_ns(), begin_ns + 10 * kSecond);
   waker.join();
   // Also where it was before the wait.
+  EXPECT_FALSE(receiver.poll(delivery));
   receiver.wake();
   receiver.wait(begin_ns + 20 * kSecond);
   EXPECT_LT(MonotonicClock::read_ns(), begin_ns + 10 * kSecond);
