@@ -44,7 +44,8 @@ class CudaNcclProgram : public testing::Test {
     return {"train",      file,   "--device",  "cuda",
             "--policy",   policy, "--text",    std::string(RRFP_SOURCE_DIR) + "/README.md",
             "--steps",    "2",    "--longest", "16",
-            "--shortest", "8",    "--paced"};
+            "--shortest", "8",    "--paced",   "--patience-ms",
+            "30000"};
   }
   static std::string weights_of(const std::string& text) {
     const std::size_t at = text.find("weights 0x");
