@@ -37,6 +37,7 @@ class CudaLocalTransport final : public Transport {
   int endpoint() const override { return control_.endpoint(); }
   int endpoints() const override { return control_.endpoints(); }
   bool shares_clock() const override { return control_.shares_clock(); }
+  bool devices_copy() const override { return true; }
   void tell(const Letter& letter) override { control_.tell(letter); }
   void send(const Letter& letter, Payload payload) override {
     control_.send(letter, std::move(payload));

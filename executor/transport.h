@@ -43,6 +43,9 @@ class Transport {
   virtual int endpoints() const = 0;
   /// All endpoints read one and the same clock.
   virtual bool shares_clock() const = 0;
+  /// Payloads are copied by devices, at the speed of their links: one that comes
+  /// late does not say that a thread was held up.
+  virtual bool devices_copy() const { return false; }
 
   /// Sends `letter` to letter.to. REQUIRES: another endpoint; bytes is 0.
   virtual void tell(const Letter& letter) = 0;

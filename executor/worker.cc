@@ -234,7 +234,9 @@ void Worker::run_iteration(bool& moved) {
     std::pop_heap(due_.begin(), due_.end(), kLater);
     Due next = std::move(due_.back());
     due_.pop_back();
-    if (next.letter.tag == Tag::kMessage) note_lateness(now_ns - next.due_ns);
+    if (next.letter.tag == Tag::kMessage && !transport_.devices_copy()) {
+      note_lateness(now_ns - next.due_ns);
+    }
     moved = true;
     Result<void> taken = loop_->on_letter(next.letter, std::move(next.payload), now_ns);
     if (!taken.ok()) return fail(taken.error().message);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "executor/cuda_double_streams.h"
@@ -164,6 +165,29 @@ TEST_F(CudaDouble, PassesAWholeRunWhichGivesBackEveryBlock) {
   }
   DoubleMachine::get().check([](DoubleChecks& checks) { EXPECT_EQ(checks.blocks_out(), 0U); });
   expect_none();
+}
+
+// A message of 80 ms is late by that, and no thread was held up for as long.
+TEST_F(CudaDouble, ASlowLinkIsNoStall) {
+  setenv("RRFP_DOUBLE_SLOW_COPIES", "3,80000000,0", 1);  // into partition 1
+  prepare(1, 500 * kMicrosecond, 2);
+  const std::shared_ptr<CudaDevicePartitions> partitions = partitions_;
+  run_.outcome = run_on_threads(
+      run_.plan,
+      [&](const Place& place) {
+        return std::make_unique<CudaSyntheticDevice>(partitions, partition(place), place,
+                                                     settings_);
+      },
+      run_.sink, default_tuning(settings_.grid.size()), run_.stop,
+      [&](const Place& place, Transport& control) {
+        return std::make_unique<CudaLocalTransport>(partitions, partition(place), control,
+                                                    settings_.look_every_ns);
+      });
+  unsetenv("RRFP_DOUBLE_SLOW_COPIES");
+  ASSERT_EQ(run_.outcome.end, RunEnd::kCompleted) << run_.outcome.why;
+  const IterationRecord& record = run_.sink->iterations.at(0);
+  EXPECT_GT(record.makespan_ns(), 160 * kMillisecond);
+  EXPECT_LT(record.worst_stall_ns(), 80 * kMillisecond);
 }
 
 TEST_F(CudaDouble, ObjectsToABufferUsedBeforeItsEvent) {
