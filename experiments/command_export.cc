@@ -1,6 +1,8 @@
-// rrfp export: a simulated scenario as a file that others record.
+// rrfp export: a simulated scenario as a file that others record, or a recorded
+// trace as one that others show.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <ostream>
 
 #include "experiments/command.h"
@@ -8,6 +10,9 @@
 #include "experiments/native_export.h"
 #include "experiments/policy_option.h"
 #include "experiments/progress_bar.h"
+#include "experiments/trace_progress.h"
+#include "experiments/trace_timeline.h"
+#include "traces/atomic_file.h"
 #include "traces/kineto_writer.h"
 #include "traces/scenario_file.h"
 #include "traces/scenario_resolve.h"
@@ -16,11 +21,11 @@ namespace rrfp {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kFormats = {"native-trace", "kineto"};
+constexpr std::array<std::string_view, 3> kFormats = {"native-trace", "kineto", "perfetto"};
 constexpr std::array<std::string_view, 2> kNameWords = {"torch", "megatron"};
 
 constexpr std::array kOptions = {
-    OptionRow{"to", "FORMAT", "native-trace (default) or kineto"},
+    OptionRow{"to", "FORMAT", "native-trace (default), kineto or perfetto"},
     OptionRow{"policy", "NAME", "which of the scenario's policies (default: its baseline)"},
     OptionRow{"names", "WORD", "kineto: torch (default, PP:3F0) or megatron (forward_step)"},
     OptionRow{"gzip", "", "kineto: compress the files"},
@@ -28,6 +33,7 @@ constexpr std::array kOptions = {
     OptionRow{"base-shift-s", "S", "kineto: base times of ranks differ by this (default 0)"},
     OptionRow{"kernels", "N", "kineto: kernels of each task (default 2)"},
     OptionRow{"cpu-operators", "N", "kineto: operators on the CPU in each task (default 0)"},
+    OptionRow{"iteration", "N", "perfetto: this iteration alone (default: all)"},
     kFileLimitRow,
 };
 
@@ -55,18 +61,49 @@ Result<KinetoWriterOptions> kineto_options(const Options& options) {
   return kineto;
 }
 
+Result<ExitStatus> show_trace(const Options& options, Terminal& terminal) {
+  const Result<std::optional<std::int64_t>> given =
+      options.integer("iteration", 0, std::numeric_limits<int>::max());
+  if (!given.ok()) return given.error();
+  std::optional<int> only;
+  if (*given) only = static_cast<int>(**given);
+  const std::string& in = options.operands()[0];
+  const std::string& out = options.operands()[1];
+  Result<TraceTimeline> made = TraceTimeline();
+  {
+    TraceProgress progress(terminal.err, in, 1);
+    const Result<OpenedTrace> trace = open_trace(in, progress.callback());
+    if (!trace.ok()) return trace.error();
+    made = trace_timeline(*trace->source, only);
+    if (!made.ok()) return made.error();
+  }
+  if (Result<void> written = write_file_atomically(out, made->text); !written.ok()) {
+    return written.error();
+  }
+  terminal.out << out << ": " << made->tasks << " tasks of " << made->iterations
+               << (made->iterations == 1 ? " iteration" : " iterations")
+               << ", for ui.perfetto.dev\n";
+  return ExitStatus::kDone;
+}
+
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (options.operands().size() != 2) {
-    return Error{"expected two files, SCENARIO and OUT; found " +
+    return Error{"expected two files, FILE and OUT; found " +
                  std::to_string(options.operands().size())};
   }
   const Result<std::string> format = options.word_or("to", kFormats.front(), kFormats);
   if (!format.ok()) return format.error();
+  const bool to_perfetto = *format == "perfetto";
+  if (options.text("iteration") && !to_perfetto) return Error{"--iteration needs --to perfetto"};
+  if (options.text("policy") && to_perfetto) {
+    return Error{"--policy chooses from a scenario; --to perfetto takes a trace"};
+  }
   const bool to_kineto = *format == "kineto";
   for (const std::string_view name : kKinetoOptions) {
     const bool given = name == "gzip" ? options.flag(name) : options.text(name).has_value();
     if (given && !to_kineto) return Error{"--" + std::string(name) + " needs --to kineto"};
   }
+  if (to_perfetto) return show_trace(options, terminal);
   const Result<KinetoWriterOptions> kineto = kineto_options(options);
   if (!kineto.ok()) return kineto.error();
   const std::string& in = options.operands()[0];
@@ -104,14 +141,19 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
 extern const Command kExportCommand;
 const Command kExportCommand = {
     "export",
-    "simulates a scenario and writes the trace that its job would have recorded",
-    "SCENARIO OUT",
+    "simulates a scenario and writes the trace of it, or shows a recorded trace",
+    "FILE OUT",
+    "FILE is a scenario, of which is written what its job would have recorded; for perfetto it is\n"
+    "a trace, of `rrfp run --trace` or of a job.\n"
     "native-trace  all iterations and replicas under one policy (rrfp.trace/1), for `rrfp info` "
     "and\n"
     "              `rrfp replay`. Compressed where OUT ends in .gz or .zst.\n"
     "kineto        the same as the PyTorch profiler would have recorded it: OUT is a folder of "
     "one\n"
-    "              file per rank, for `rrfp import --from kineto` and whatever else reads them",
+    "              file per rank, for `rrfp import --from kineto` and whatever else reads them\n"
+    "perfetto      a trace (rrfp.trace/1) as a timeline for ui.perfetto.dev or Chrome: tasks as "
+    "they\n"
+    "              started and ended, messages, collectives",
     "rrfp export experiments/noisy-1f1b.json noisy-1f1b.trace.jsonl.zst",
     kOptions,
     2,

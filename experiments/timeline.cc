@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/result_report.h"
-#include "traces/json_writer.h"
+#include "experiments/trace_events.h"
 #include "traces/prepared_case.h"
 
 namespace rrfp {
@@ -15,38 +15,21 @@ namespace {
 
 constexpr int kProcess = 0;
 
-// Nanoseconds as the format's microseconds.
-JsonValue microseconds(std::int64_t ns) {
-  std::string fraction = std::to_string(ns % 1000);
-  fraction.insert(0, 3 - fraction.size(), '0');
-  return JsonValue(Decimal{std::to_string(ns / 1000) + "." + fraction});
-}
-
-std::string_view category(Kind kind) {
-  constexpr std::array<std::string_view, 4> kNames = {"forward", "backward", "input gradient",
-                                                      "weight gradient"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-// Writes one event after the other; a whole run as one JSON tree would take
-// several times the memory of its text.
 class TimelineWriter {
  public:
   TimelineWriter(const PreparedCase& prepared, const SimulationResult& result)
       : prepared_(prepared),
         program_(prepared.program()),
         result_(result),
-        starts_ns_(static_cast<std::size_t>(program_.task_ids()), -1) {}
+        starts_ns_(static_cast<std::size_t>(program_.task_ids()), -1),
+        events_(other_data()) {}
 
   std::string write() {
-    text_ =
-        "{\"displayTimeUnit\":\"ns\",\"otherData\":" + to_text(other_data(), JsonLayout::kCompact) +
-        ",\"traceEvents\":[\n";
     write_names();
     for (int rank = 0; rank < program_.ranks(); ++rank) write_tasks(rank);
     for (std::size_t i = 0; i < result_.messages.size(); ++i) write_message(i);
     for (int rank = 0; rank < program_.ranks(); ++rank) write_memory(rank);
-    return text_ + "\n]}\n";
+    return events_.finish();
   }
 
  private:
@@ -63,35 +46,13 @@ class TimelineWriter {
     return out;
   }
 
-  void add(JsonValue event) {
-    if (!first_) text_ += ",\n";
-    first_ = false;
-    text_ += to_text(event, JsonLayout::kCompact);
-  }
-
-  static JsonValue event(std::string_view phase, std::string_view name, int rank) {
-    JsonValue out{JsonObject()};
-    out.add("ph", JsonValue(phase));
-    out.add("name", JsonValue(name));
-    out.add("pid", JsonValue(kProcess));
-    out.add("tid", JsonValue(rank));
-    return out;
-  }
+  static TraceTrack track(int rank) { return {kProcess, rank}; }
 
   void write_names() {
-    const auto meta = [this](std::string_view what, int rank, std::string_view key,
-                             JsonValue value) {
-      JsonValue arguments{JsonObject()};
-      arguments.add(key, std::move(value));
-      JsonValue named = event("M", what, rank);
-      named.add("args", std::move(arguments));
-      add(std::move(named));
-    };
     const std::string& name = prepared_.input().name;
-    meta("process_name", 0, "name", JsonValue(name.empty() ? "rrfp" : name));
+    events_.name_process(kProcess, name.empty() ? "rrfp" : name);
     for (int rank = 0; rank < program_.ranks(); ++rank) {
-      meta("thread_name", rank, "name", JsonValue("rank " + std::to_string(rank)));
-      meta("thread_sort_index", rank, "sort_index", JsonValue(rank));
+      events_.name_track(track(rank), "rank " + std::to_string(rank));
     }
   }
 
@@ -100,10 +61,8 @@ class TimelineWriter {
     for (std::size_t i = 0; i < record.order.size(); ++i) {
       const Task& task = record.order[i];
       starts_ns_[static_cast<std::size_t>(program_.find(task))] = record.start_ns[i];
-      JsonValue slice = event("X", to_string(task), rank);
-      slice.add("cat", JsonValue(category(task.kind)));
-      slice.add("ts", microseconds(record.start_ns[i]));
-      slice.add("dur", microseconds(record.end_ns[i] - record.start_ns[i]));
+      JsonValue slice = trace_slice(to_string(task), category_of(task.kind), track(rank),
+                                    record.start_ns[i], record.end_ns[i]);
       JsonValue arguments{JsonObject()};
       arguments.add("stage", JsonValue(task.stage));
       arguments.add("microbatch", JsonValue(task.microbatch));
@@ -115,7 +74,7 @@ class TimelineWriter {
         arguments.add("decided_ns", JsonValue(record.decided_ns[i]));
       }
       slice.add("args", std::move(arguments));
-      add(std::move(slice));
+      events_.add(slice);
     }
   }
 
@@ -132,21 +91,11 @@ class TimelineWriter {
     if (consumed_ns < 0) return;  // of a blocked run
     const std::int64_t sent_ns = std::max(starts_ns_[at(edge.from)], message.finish_ns - 1);
     const std::string_view name = edge.kind == Kind::kForward ? "activation" : "gradient";
-    JsonValue from = event("s", name, edge.from_rank);
-    from.add("cat", JsonValue("message"));
-    from.add("id", JsonValue(static_cast<std::int64_t>(number)));
-    from.add("ts", microseconds(sent_ns));
     JsonValue arguments{JsonObject()};
     arguments.add("sent_ns", JsonValue(message.sent_ns));
     arguments.add("arrival_ns", JsonValue(message.arrival_ns));
-    from.add("args", std::move(arguments));
-    add(std::move(from));
-    JsonValue to = event("f", name, edge.to_rank);
-    to.add("cat", JsonValue("message"));
-    to.add("id", JsonValue(static_cast<std::int64_t>(number)));
-    to.add("ts", microseconds(consumed_ns));
-    to.add("bp", JsonValue("e"));
-    add(std::move(to));
+    events_.add_arrow(name, static_cast<std::int64_t>(number), track(edge.from_rank), sent_ns,
+                      track(edge.to_rank), consumed_ns, std::move(arguments));
   }
 
   // Where the case says nothing of bytes, activations are counted.
@@ -159,12 +108,12 @@ class TimelineWriter {
     std::int64_t held = 0;
     for (const auto& [ns, change] : memory_changes(rank)) {
       held += change;
-      JsonValue sample = event("C", counter, rank);
+      JsonValue sample = trace_event("C", counter, track(rank));
       sample.add("ts", microseconds(ns));
       JsonValue arguments{JsonObject()};
       arguments.add(unit, JsonValue(held));
       sample.add("args", std::move(arguments));
-      add(std::move(sample));
+      events_.add(sample);
     }
   }
 
@@ -205,8 +154,7 @@ class TimelineWriter {
   const Program& program_;
   const SimulationResult& result_;
   std::vector<std::int64_t> starts_ns_;  // by TaskId; -1: it has not started
-  std::string text_;
-  bool first_ = true;
+  TraceEvents events_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "executor/calibration_file.h"
 #include "tests/executor/program_for_tests.h"
@@ -65,6 +66,33 @@ int count_tasks(const std::string& path) {
   return tasks;
 }
 
+// As a timeline: every task as it started and ended on its device, one after another.
+void expect_shown(const std::string& trace, int tasks) {
+  const std::string file = path_for("timeline.json");
+  const EndedProgram exported = rrfp({"export", "--to", "perfetto", trace, file});
+  ASSERT_EQ(exported.status, 0) << exported.text;
+  const Result<JsonDocument> json = parse_json(read_text_file(file).value(), file);
+  ASSERT_TRUE(json.ok()) << json.error().message;
+  std::map<std::int64_t, std::map<double, double>> ends;  // by track and start, in us
+  int found = 0;
+  for (const JsonValue& event : *json->root.find("traceEvents")->array()) {
+    if (*event.find("ph")->string() != "X" || *event.find("cat")->string() == "span") continue;
+    ++found;
+    const double start = std::stod(event.find("ts")->decimal()->text);
+    const double length = std::stod(event.find("dur")->decimal()->text);
+    EXPECT_GT(length, 500) << "tasks of 2 ms, give or take";
+    ends[*event.find("tid")->integer()][start] = start + length;
+  }
+  EXPECT_EQ(found, tasks);
+  for (const auto& [track, slices] : ends) {
+    double before = 0;
+    for (const auto& [start, end] : slices) {
+      EXPECT_GE(start, before - .001) << "track " << track;
+      before = end;
+    }
+  }
+}
+
 TEST_F(CudaProgram, RunsAPipelineOnPartitionsOfOneDevice) {
   const std::string trace = path_for("cuda.trace.jsonl");
   const std::string log = path_for("cuda.decisions.jsonl");
@@ -74,6 +102,7 @@ TEST_F(CudaProgram, RunsAPipelineOnPartitionsOfOneDevice) {
   EXPECT_TRUE(ran.has("on 4 threads, 4 partitions of 33 SMs (plain streams)\n")) << ran.text;
   EXPECT_EQ(count_tasks(trace), 3 * 4 * 6 * 3);
   EXPECT_TRUE(rrfp({"info", trace}).has("device 4 partitions of 33 SMs (plain streams)"));
+  expect_shown(trace, 3 * 4 * 6 * 3);
   const EndedProgram replayed = rrfp({"replay-log", log});
   EXPECT_EQ(replayed.status, 0) << replayed.text;
   EXPECT_TRUE(replayed.has("identical: ")) << replayed.text;

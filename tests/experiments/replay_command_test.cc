@@ -188,7 +188,7 @@ TEST(ReplayCommand, WrongUsageIsOneMessage) {
       {{"replay", trace, "--budget", "lots"}, "--budget: found \"lots\"; expected none, recorded"},
       {{"replay", trace, "--budget", "1,2"}, "two.jsonl: --budget: found 2 numbers; expected one"},
       {{"replay", trace, "--split-fraction", "1"}, "--split-fraction: expected a share of B"},
-      {{"export", scenario}, "expected two files, SCENARIO and OUT; found 1"},
+      {{"export", scenario}, "expected two files, FILE and OUT; found 1"},
       {{"export", scenario, trace, "--policy", "gpipe"}, "--policy: unknown \"gpipe\""},
       {{"export", trace, trace}, "two.jsonl"},
   };
