@@ -25,6 +25,11 @@ class CudaConnections {
   /// REQUIRES: more than one lane. `self` is this object, and is kept.
   virtual std::unique_ptr<CudaLaneGather> lane_gather(
       const std::shared_ptr<CudaConnections>& self) = 0;
+  /// The links of all channels of the job. All processes call it at the same
+  /// point; where one could not do what comes `before`, all get its error.
+  virtual Result<std::vector<LinkFigures>> measure(const CudaPeers& peers,
+                                                   std::size_t message_bytes,
+                                                   const Result<DeviceTimes>& before) = 0;
   /// Gives up: nothing that is in a stream waits for a peer any more. The peers
   /// learn nothing of it.
   virtual void abort() = 0;

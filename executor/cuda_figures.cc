@@ -15,24 +15,15 @@ namespace rrfp {
 namespace {
 
 constexpr int kBlocksPerSm = 2;
-constexpr int kWarmUps = 3;
-constexpr int kRounds = 15;
 constexpr int kLeadProducts = 64;     // some hundred microseconds on a device
 constexpr int kLaunchesAtATime = 10;  // far fewer than a stream holds
 constexpr int kLooks = 100;
 constexpr std::int64_t kLongestLookNs = 10'000'000'000;
 constexpr int kChain = 1024;  // products: milliseconds on a device
 constexpr int kBusyRounds = 5;
-constexpr std::size_t kSmallCopy = 4096;
-constexpr std::size_t kLeastLargeCopy = std::size_t{1} << 20;
-constexpr std::size_t kMostLargeCopy = std::size_t{64} << 20;
+constexpr std::size_t kLeastLarge = std::size_t{1} << 20;
+constexpr std::size_t kMostLarge = std::size_t{64} << 20;
 constexpr std::int64_t kMostBytesPerUs = 1'000'000'000;
-
-template <typename Number>
-Number median(std::vector<Number> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  return numbers[numbers.size() / 2];
-}
 
 Result<void> wait_for(cudaStream_t stream) {
   return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(stream));
@@ -45,7 +36,7 @@ cudaError_t launch_chain(CudaPartition& partition, int products) {
 
 Result<std::int64_t> measure_launch_ns(CudaPartition& partition) {
   std::vector<std::int64_t> all;
-  for (int round = -kWarmUps; round < kRounds; ++round) {
+  for (int round = -kFigureWarmUps; round < kFigureRounds; ++round) {
     for (int launch = 0; launch < kLaunchesAtATime; ++launch) {
       const std::int64_t begin_ns = MonotonicClock::read_ns();
       Result<void> launched = check_cuda("launch of a kernel", launch_chain(partition, 0));
@@ -54,13 +45,13 @@ Result<std::int64_t> measure_launch_ns(CudaPartition& partition) {
     }
     if (Result<void> idle = wait_for(partition.compute()); !idle.ok()) return idle.error();
   }
-  return median(std::move(all));
+  return median_of(std::move(all));
 }
 
 Result<std::int64_t> measure_flag_ns(CudaPartition& partition) {
   std::vector<std::int64_t> all;
   CudaMarks& marks = partition.compute_marks();
-  for (int look = -kWarmUps; look < kLooks; ++look) {
+  for (int look = -kFigureWarmUps; look < kLooks; ++look) {
     const std::int64_t begin_ns = MonotonicClock::read_ns();
     const Result<std::int64_t> mark = marks.leave();
     if (!mark.ok()) return mark.error();
@@ -76,27 +67,23 @@ Result<std::int64_t> measure_flag_ns(CudaPartition& partition) {
     }
     if (look >= 0) all.push_back(seen_ns - begin_ns);
   }
-  return median(std::move(all));
+  return median_of(std::move(all));
 }
 
-// Some work comes first, so that what is measured is in the stream before the device gets to it,
-// and the host's time to enqueue it is no part of it.
 template <typename Launch>
 Result<double> median_ns(CudaPartition& partition, cudaStream_t stream, Launch&& launch) {
   CudaStopwatch watch;
   if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();
   std::vector<double> all;
-  for (int round = -kWarmUps; round < kRounds; ++round) {
-    Result<void> led =
-        check_cuda("launch of a kernel",
-                   launch_matrix_chain(1, kLeadProducts, {partition.fault().get(), 1}, stream));
+  for (int round = -kFigureWarmUps; round < kFigureRounds; ++round) {
+    Result<void> led = launch_lead(partition, stream);
     if (!led.ok()) return led.error();
     if (Result<void> begun = watch.start(stream, launch); !begun.ok()) return begun.error();
     const Result<double> ns = watch.ns();
     if (!ns.ok()) return ns.error();
     if (round >= 0) all.push_back(*ns);
   }
-  return median(std::move(all));
+  return median_of(std::move(all));
 }
 
 Result<double> measure_kernel_ns(CudaPartition& partition) {
@@ -147,7 +134,7 @@ Result<std::int64_t> measure_contention_permille(CudaDevicePartitions& partition
     }
     if (Result<void> added = add_chain_ns(all, together_ns); !added.ok()) return added.error();
   }
-  const double ratio = median(std::move(together_ns)) / median(std::move(alone_ns));
+  const double ratio = median_of(std::move(together_ns)) / median_of(std::move(alone_ns));
   return std::max<std::int64_t>(1'000, std::llround(ratio * 1'000));
 }
 
@@ -159,6 +146,15 @@ Result<double> measure_copy_ns(CudaPartition& to, const CudaMemory& memory, std:
 }
 
 }  // namespace
+
+std::size_t large_message(std::size_t message_bytes) {
+  return std::clamp(message_bytes, kLeastLarge, kMostLarge);
+}
+
+Result<void> launch_lead(CudaPartition& partition, cudaStream_t stream) {
+  return check_cuda("launch of a kernel",
+                    launch_matrix_chain(1, kLeadProducts, {partition.fault().get(), 1}, stream));
+}
 
 Result<DeviceTimes> measure_times(CudaDevicePartitions& partitions) {
   CudaPartition& one = partitions.partition(0);
@@ -183,26 +179,26 @@ Result<std::vector<LinkFigures>> measure_copies(CudaDevicePartitions& partitions
                                                 std::size_t message_bytes) {
   std::vector<LinkFigures> links;
   if (channels.empty()) return links;
-  const std::size_t large = std::clamp(message_bytes, kLeastLargeCopy, kMostLargeCopy);
+  const std::size_t large = large_message(message_bytes);
   const Result<CudaMemory> memory = CudaMemory::create(2 * large, "the measuring of copies");
   if (!memory.ok()) return memory.error();
   for (const auto& channel : channels) {
     CudaPartition& to = partitions.partition(channel.second);
-    const Result<double> small_ns = measure_copy_ns(to, *memory, kSmallCopy);
+    const Result<double> small_ns = measure_copy_ns(to, *memory, kSmallMessage);
     if (!small_ns.ok()) return small_ns.error();
     const Result<double> large_ns = measure_copy_ns(to, *memory, large);
     if (!large_ns.ok()) return large_ns.error();
-    links.push_back(fit_link(channel, kSmallCopy, *small_ns, large, *large_ns));
+    links.push_back(fit_link(channel, *small_ns, large, *large_ns));
   }
   return links;
 }
 
-LinkFigures fit_link(std::pair<int, int> channel, std::size_t small_bytes, double small_ns,
-                     std::size_t large_bytes, double large_ns) {
-  const double more_bytes = static_cast<double>(large_bytes - small_bytes);
+LinkFigures fit_link(std::pair<int, int> channel, double small_ns, std::size_t large_bytes,
+                     double large_ns) {
+  const double more_bytes = static_cast<double>(large_bytes - kSmallMessage);
   // Where noise has the larger one be no slower, the link is as fast as can be told.
   const double ns_per_byte = std::max(1e3 / kMostBytesPerUs, (large_ns - small_ns) / more_bytes);
-  const double latency_ns = small_ns - ns_per_byte * static_cast<double>(small_bytes);
+  const double latency_ns = small_ns - ns_per_byte * static_cast<double>(kSmallMessage);
   return {channel.first, channel.second, std::llround(std::clamp(latency_ns, 0.0, 1e9)),
           std::clamp<std::int64_t>(std::llround(1e3 / ns_per_byte), 1, kMostBytesPerUs)};
 }

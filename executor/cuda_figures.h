@@ -17,6 +17,18 @@
 
 namespace rrfp {
 
+inline constexpr int kFigureWarmUps = 3;
+inline constexpr int kFigureRounds = 15;
+/// Links are measured with messages of two sizes.
+inline constexpr std::size_t kSmallMessage = 4096;
+/// `message_bytes`, where that is much more than a small one and not too much.
+std::size_t large_message(std::size_t message_bytes);
+
+/// Work of some hundred microseconds: what is enqueued behind it is in the
+/// stream before the device gets there, and the host's time to enqueue it is no
+/// part of what is measured.
+Result<void> launch_lead(CudaPartition& partition, cudaStream_t stream);
+
 /// Takes some hundred milliseconds.
 Result<DeviceTimes> measure_times(CudaDevicePartitions& partitions);
 
@@ -26,9 +38,9 @@ Result<std::vector<LinkFigures>> measure_copies(CudaDevicePartitions& partitions
                                                 std::span<const std::pair<int, int>> channels,
                                                 std::size_t message_bytes);
 
-/// What took `small_ns` and `large_ns` for as many bytes as a line: latency and
-/// speed, within what a calibration may hold. REQUIRES: small_bytes < large_bytes.
-LinkFigures fit_link(std::pair<int, int> channel, std::size_t small_bytes, double small_ns,
-                     std::size_t large_bytes, double large_ns);
+/// A small message took `small_ns` and one of `large_bytes` `large_ns`: latency
+/// and speed, within what a calibration may hold. REQUIRES: large_bytes is larger.
+LinkFigures fit_link(std::pair<int, int> channel, double small_ns, std::size_t large_bytes,
+                     double large_ns);
 
 }  // namespace rrfp

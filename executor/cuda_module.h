@@ -59,7 +59,8 @@ struct CudaPeers {
   /// Tensors travel from the first endpoint to the second: the same list, in
   /// the same order, in all processes.
   std::vector<std::pair<int, int>> channels;
-  /// All processes, as lanes in the order of endpoints. Used during connect().
+  /// All processes, as lanes in the order of endpoints; null: there is one. Used
+  /// during the call alone.
   LaneExchange* everyone = nullptr;
 };
 
@@ -88,11 +89,11 @@ class CudaSession {
   /// Letters go over `control`. Tensors are copied on the device, or travel
   /// through NCCL where the session is connected.
   virtual std::unique_ptr<Transport> transport(const Place& place, Transport& control) = 0;
-  /// What the device takes beside tasks, and the link of each of `channels`
-  /// (tensors travel from the first endpoint to the second). `message_bytes`:
-  /// of a large message. While no run uses the session.
-  virtual Result<DeviceFigures> measure(const std::vector<std::pair<int, int>>& channels,
-                                        std::size_t message_bytes) = 0;
+  /// What the device takes beside tasks, and the link of each of the peers'
+  /// channels. `message_bytes`: of a large message. While no run uses the
+  /// session; where it is connected, all processes at the same point, and all
+  /// of them get the links of all.
+  virtual Result<DeviceFigures> measure(const CudaPeers& peers, std::size_t message_bytes) = 0;
 };
 
 /// What the module exports, under the name kCudaModuleSymbol.

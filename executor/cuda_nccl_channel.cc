@@ -4,13 +4,23 @@
 
 #include "executor/clock.h"
 #include "executor/cuda_error.h"
-#include "executor/cuda_partition.h"
+#include "executor/cuda_figures.h"
+#include "executor/cuda_memory.h"
+#include "executor/cuda_stopwatch.h"
 
 namespace rrfp {
 
 namespace {
 
 constexpr std::size_t kWarmUpBytes = 512;
+constexpr std::int64_t kBetweenLooksNs = 20'000;
+constexpr std::int64_t kSenderFirstNs = 500'000;
+
+void nap(std::int64_t ns) {
+  timespec length{};
+  length.tv_nsec = ns;
+  nanosleep(&length, nullptr);
+}
 
 }  // namespace
 
@@ -57,13 +67,67 @@ Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, std::int64_t connect_n
     const Result<std::optional<Transfer>> done = step();
     if (!done.ok()) return done.error();
     if (*done) break;
-    timespec length{};
-    length.tv_nsec = 20'000;
-    nanosleep(&length, nullptr);
+    nap(kBetweenLooksNs);
   }
   patience_ns_ = usual_ns;
   blocks.give_back(*block);
   return {};
+}
+
+Result<double> CudaNcclChannel::measure_ns(CudaPartition& partition, std::size_t bytes) {
+  const Result<CudaMemory> memory = CudaMemory::create(bytes, "the measuring of a channel");
+  if (!memory.ok()) return memory.error();
+  std::vector<double> all;
+  for (int round = -kFigureWarmUps; round < kFigureRounds; ++round) {
+    const Result<double> ns = measure_once_ns(partition, memory->data(), bytes);
+    if (!ns.ok()) {
+      communicator_->abort();  // what waits in the stream would wait for good
+      return Error{name_ + ": the measuring with " + std::to_string(bytes) +
+                   " bytes: " + ns.error().message};
+    }
+    if (round >= 0) all.push_back(*ns);
+  }
+  return median_of(std::move(all));
+}
+
+Result<double> CudaNcclChannel::measure_once_ns(CudaPartition& partition, void* memory,
+                                                std::size_t bytes) {
+  CudaStopwatch watch;
+  if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();
+  if (!sends()) {
+    // As in a run the send is there first, or the time would hold how late the sender came.
+    nap(kSenderFirstNs);
+    if (Result<void> led = launch_lead(partition, stream_); !led.ok()) return led.error();
+  }
+  Result<void> issued;
+  Result<void> started = watch.start(stream_, [&](cudaStream_t stream) {
+    issued = sends() ? communicator_->send(memory, bytes, 1, stream)
+                     : communicator_->receive(memory, bytes, 0, stream);
+    if (issued.ok()) issued = communicator_->wait_until_ready(patience_ns_);
+    return cudaSuccess;
+  });
+  if (!issued.ok()) return issued.error();
+  if (!started.ok()) return started.error();
+  if (Result<void> idle = wait_for_stream(); !idle.ok()) return idle.error();
+  return sends() ? Result<double>(0.0) : watch.ns();
+}
+
+// What a lost peer leaves in the stream does not end by itself.
+Result<void> CudaNcclChannel::wait_for_stream() {
+  const Result<std::int64_t> mark = marks_->leave();
+  if (!mark.ok()) return mark.error();
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  while (true) {
+    const Result<std::int64_t> reached = marks_->reached();
+    if (!reached.ok()) return reached.error();
+    if (*reached >= *mark) return {};
+    if (const Result<bool> ready = communicator_->ready(); !ready.ok()) return ready.error();
+    if (MonotonicClock::read_ns() - begin_ns > patience_ns_) {
+      return Error{"the other end has not come within " + std::to_string(patience_ns_ / 1'000'000) +
+                   " ms"};
+    }
+    nap(kBetweenLooksNs);
+  }
 }
 
 Error CudaNcclChannel::error(const Transfer& transfer, const std::string& what) const {

@@ -18,6 +18,7 @@
 #include "executor/cuda_marks.h"
 #include "executor/cuda_message.h"
 #include "executor/cuda_nccl_communicator.h"
+#include "executor/cuda_partition.h"
 #include "executor/letter.h"
 
 namespace rrfp {
@@ -48,6 +49,10 @@ class CudaNcclChannel {
   /// The error names the channel and the transfer.
   Result<std::optional<Transfer>> step();
   bool idle() const { return waiting_.empty() && running_.empty(); }
+  /// How long a message of `bytes` takes, once both ends have come to it: by
+  /// events at the receiver, the median of some; the sender gets 0. REQUIRES:
+  /// idle; both ends, at the same point of an order that all processes keep.
+  Result<double> measure_ns(CudaPartition& partition, std::size_t bytes);
   bool sends() const { return end_ == End::kSends; }
   const std::string& name() const { return name_; }
   void abort() { communicator_->abort(); }
@@ -62,6 +67,8 @@ class CudaNcclChannel {
       : end_(end), name_(std::move(name)), patience_ns_(patience_ns) {}
   Result<void> warm_up(CudaBlocks& blocks, std::int64_t connect_ns);
   Result<void> issue();
+  Result<double> measure_once_ns(CudaPartition& partition, void* memory, std::size_t bytes);
+  Result<void> wait_for_stream();
   Error error(const Transfer& transfer, const std::string& what) const;
 
   const End end_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "executor/cuda_error.h"
+#include "executor/cuda_nccl_figures.h"
 #include "executor/cuda_nccl_meeting.h"
 #include "executor/cuda_nccl_transport.h"
 
@@ -120,6 +121,13 @@ Result<void> CudaNcclConnections::open_lanes(const CudaNcclFunctions& nccl, cons
   if (!gathered.ok()) return named(gathered.error());
   // All lanes have connected, so this ends; or the job does, by mpirun or by a lost connection.
   return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(stream));
+}
+
+Result<std::vector<LinkFigures>> CudaNcclConnections::measure(const CudaPeers& peers,
+                                                              std::size_t message_bytes,
+                                                              const Result<DeviceTimes>& before) {
+  return gather_links(peers, before.ok() ? measure_channels(*this, peers, message_bytes)
+                                         : Result<std::vector<LinkFigures>>(before.error()));
 }
 
 void CudaNcclConnections::abort() {

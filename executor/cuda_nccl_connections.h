@@ -28,6 +28,8 @@ class CudaNcclConnections final : public CudaConnections {
                                        Transport& control) override;
   std::unique_ptr<CudaLaneGather> lane_gather(
       const std::shared_ptr<CudaConnections>& self) override;
+  Result<std::vector<LinkFigures>> measure(const CudaPeers& peers, std::size_t message_bytes,
+                                           const Result<DeviceTimes>& before) override;
   void abort() override;
 
   /// Null where no tensor travels that way.

@@ -64,13 +64,13 @@ class Session final : public CudaSession {
     return std::make_unique<CudaLocalTransport>(partitions_, partition(place), control,
                                                 settings_.look_every_ns);
   }
-  Result<DeviceFigures> measure(const std::vector<std::pair<int, int>>& channels,
-                                std::size_t message_bytes) override {
+  Result<DeviceFigures> measure(const CudaPeers& peers, std::size_t message_bytes) override {
     const Result<DeviceTimes> times = measure_times(*partitions_);
-    if (!times.ok()) return times.error();
-    if (connections_ != nullptr) return DeviceFigures{*times, {}};
+    if (connections_ == nullptr && !times.ok()) return times.error();
+    // Of a process that could not, the others learn here.
     const Result<std::vector<LinkFigures>> links =
-        measure_copies(*partitions_, channels, message_bytes);
+        connections_ != nullptr ? connections_->measure(peers, message_bytes, times)
+                                : measure_copies(*partitions_, peers.channels, message_bytes);
     if (!links.ok()) return links.error();
     return DeviceFigures{*times, *links};
   }

@@ -7,12 +7,20 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "executor/cuda_error.h"
 #include "scheduler_core/result.h"
 
 namespace rrfp {
+
+/// REQUIRES: not empty.
+template <typename Number>
+Number median_of(std::vector<Number> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers[numbers.size() / 2];
+}
 
 class CudaStopwatch {
  public:

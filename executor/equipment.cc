@@ -110,10 +110,17 @@ Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& jo
   };
   const std::vector<std::int64_t>& bytes = plan.world(0, 0).message_bytes();
   const std::int64_t largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-  equipment.measure = [session = *session, channels = tensor_channels(plan),
-                       message_bytes =
-                           std::min(static_cast<std::size_t>(largest), settings.payload_limit)] {
-    return session->measure(channels, message_bytes);
+  const std::size_t message_bytes =
+      std::min(static_cast<std::size_t>(largest), settings.payload_limit);
+  equipment.measure = [session = *session, &plan, &job, message_bytes] {
+    std::unique_ptr<LaneExchange> everyone;
+    CudaPeers peers = {0, tensor_channels(plan), nullptr};
+    if (ProcessSession* const processes = job.processes()) {
+      peers.endpoint = processes->transport().endpoint();
+      everyone = processes->lane_exchange(0, peers.endpoint, kConnectPatienceNs);
+      peers.everyone = everyone.get();
+    }
+    return session->measure(peers, message_bytes);
   };
   return equipment;
 }

@@ -39,7 +39,8 @@ struct Equipment {
   std::string about;  ///< of the devices, for people; may be empty
   DeviceMaker device;
   TransportMaker transport;  ///< empty: payloads are bytes of the host
-  /// What the devices take beside tasks, before the run; empty: they are none.
+  /// What the devices take beside tasks, before the run; all processes call it
+  /// at the same point. Empty: they are none. Plan and job outlive it.
   Measure measure;
 };
 

@@ -72,17 +72,18 @@ TEST_F(CudaFigures, ASlowLinkIsTheOnlyOneThatIsSlow) {
 }
 
 TEST_F(CudaFigures, ALinkIsALineThroughTwoSizes) {
-  const LinkFigures link = fit_link({3, 4}, 4'000, 1'500, 1'004'000, 11'500);
+  const LinkFigures link = fit_link({3, 4}, 1'500, kSmallMessage + 1'000'000, 11'500);
   EXPECT_EQ(link.from, 3);
   EXPECT_EQ(link.to, 4);
-  EXPECT_EQ(link.latency_ns, 1'460);  // 4000 of the bytes take 40 ns
+  EXPECT_EQ(link.latency_ns, 1'459);  // 4096 of the bytes take 41 ns
   EXPECT_EQ(link.bytes_per_us, 100'000);
   // What noise turns around stays a link that a calibration may hold.
-  const LinkFigures noisy = fit_link({0, 1}, 4'000, 1'500, 1'004'000, 1'400);
+  const LinkFigures noisy = fit_link({0, 1}, 1'500, kSmallMessage + 1'000'000, 1'400);
   EXPECT_EQ(noisy.latency_ns, 1'500);
   EXPECT_EQ(noisy.bytes_per_us, 1'000'000'000);
-  EXPECT_EQ(fit_link({0, 1}, 4'000, 10, 1'004'000, 1e13).latency_ns, 0);
-  EXPECT_EQ(fit_link({0, 1}, 4'000, 10, 1'004'000, 1e13).bytes_per_us, 1);
+  const LinkFigures slow = fit_link({0, 1}, 10, kSmallMessage + 1'000'000, 1e13);
+  EXPECT_EQ(slow.latency_ns, 0);
+  EXPECT_EQ(slow.bytes_per_us, 1);
 }
 
 }  // namespace
