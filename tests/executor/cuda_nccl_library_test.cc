@@ -4,6 +4,10 @@
 
 #include "executor/cuda_nccl_functions.h"
 
+// The leak sanitizer asks for this. NCCL itself loses the job of a group in which nothing was
+// issued.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libnccl.so"; }
+
 namespace rrfp {
 
 /// load_cuda_nccl() of the module for real devices, under a name of its own for

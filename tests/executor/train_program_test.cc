@@ -38,7 +38,8 @@ Ended shell(const std::string& line) {
 }
 
 std::string folder() {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "rrfp_train";
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / ("rrfp_train_" + std::to_string(getpid()));
   std::filesystem::create_directories(path);
   return path.string();
 }

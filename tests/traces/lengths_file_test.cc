@@ -3,6 +3,7 @@
 #include "traces/lengths_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,7 +12,7 @@ namespace rrfp {
 namespace {
 
 Result<Quantiles> read(const std::string& text, const std::string& column = "") {
-  const std::string path = testing::TempDir() + "rrfp_lengths.csv";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_rrfp_lengths.csv";
   std::ofstream(path, std::ios::binary) << text;
   Result<Quantiles> lengths = read_lengths(path, column);
   std::error_code gone;

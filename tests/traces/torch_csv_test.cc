@@ -3,6 +3,7 @@
 #include "traces/torch_csv.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -242,7 +243,7 @@ TEST(TorchCsv, LimitsAreNamed) {
 }
 
 TEST(TorchCsv, FilesOnDisk) {
-  const std::string path = ::testing::TempDir() + "torch_csv_test.csv";
+  const std::string path = ::testing::TempDir() + std::to_string(getpid()) + "_torch_csv_test.csv";
   std::ofstream(path) << kZeroBubble;
   const Result<TorchSchedule> torch = read_torch_csv(path);
   ASSERT_TRUE(torch.ok()) << torch.error().message;

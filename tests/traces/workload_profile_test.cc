@@ -3,6 +3,7 @@
 #include "traces/workload_profile.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,7 +14,7 @@ namespace rrfp {
 namespace {
 
 std::string profile_file(const std::string& text) {
-  const std::string path = testing::TempDir() + "/rrfp_layers.txt";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "_rrfp_layers.txt";
   std::ofstream(path, std::ios::binary) << text;
   return path;
 }
