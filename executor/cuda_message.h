@@ -1,5 +1,5 @@
 // What travels in place of a tensor that stays on the device: where it lies and
-// whose it is. Only within one process.
+// whose it is. Only within one process: to another one, NCCL carries the tensor.
 //
 // Thread safety: pure functions.
 #pragma once

@@ -4,7 +4,8 @@
 //
 // Invariants
 //  1. Work is enqueued only once nothing it needs is still to come: a stream
-//     never waits for another one, nor for another rank.
+//     never waits for another one, nor for another rank; for the other lanes of
+//     its group only where waits_for_lanes() says so, and they have started.
 //  2. After an error nothing more is enqueued; tasks are reported as ended, and
 //     the next call that can says what it was.
 //  3. What a look enqueues it does not report: enqueuing may take time.

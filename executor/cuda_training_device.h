@@ -1,9 +1,9 @@
 // A device that trains on a GPU: tasks are passes of the model's stages, see
 // cuda_model_stage.h, on the rank's partition. What CpuDevice is on a CPU.
 //
-// Tensors between ranks are blocks of the partition that the transport between
-// virtual devices copies; what a microbatch keeps between its passes is in the
-// rank's arena, which is as large as the budget of the rank's scheduler.
+// Tensors between ranks are blocks of the partition that the transport copies
+// to another virtual device, or sends to another GPU; what a microbatch keeps between its passes is
+// in the rank's arena, which is as large as the budget of the rank's scheduler.
 //
 // Invariants: those of CudaQueueDevice, and
 //  1. What a task computes depends on its inputs and on its stage's weights

@@ -1,5 +1,7 @@
 // What workers tell each other: letters of a fixed size, some of which
 // announce a payload (a tensor).
+//
+// Thread safety: plain data; one owner at a time.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A job for Slurm: one task for each rank, lane and replica, and one GPU for each task.
-#   sbatch --ntasks 16 script/cluster/slurm.sh run job.json --device synthetic
-#   sbatch --ntasks 16 --export=ALL,TRANSPORT=tcp script/cluster/slurm.sh validate job.json
+#   sbatch --ntasks 8 script/cluster/slurm.sh run job.json --device synthetic
+#   sbatch --ntasks 8 --export=ALL,TRANSPORT=tcp script/cluster/slurm.sh validate job.json
 #
 # TRANSPORT: mpi (default; wants a Slurm with PMIx, see srun --mpi=list), or tcp (wants nothing).
 # RRFP: the program (default: build/release/rrfp of the folder that sbatch is called in). It and

@@ -10,7 +10,8 @@
 # reach them without a password. MASTER_PORT: free at the first host (default 29500). SSH: instead of
 # "ssh -tt", whose end the other side notices.
 #
-# torchrun does the same: torchrun --nnodes ... --nproc-per-node 8 --no-python build/release/rrfp run ...
+# torchrun could do the same, but its agent listens at MASTER_PORT itself, so name another (not tried):
+#   torchrun --nnodes ... --nproc-per-node 8 --no-python env MASTER_PORT=29600 build/release/rrfp run ...
 set -euo pipefail
 if [ "$#" -lt 3 ]; then
   sed -n '2,4p' "$0" >&2
