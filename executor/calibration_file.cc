@@ -1,6 +1,8 @@
 #include "executor/calibration_file.h"
 
-#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "traces/atomic_file.h"
 #include "traces/json_cursor.h"
@@ -60,20 +62,17 @@ CalibratedLink read_link(const JsonCursor& in) {
   return link;
 }
 
-// Several that a message could take would be ambiguous.
-bool overlap(const CalibratedLink& a, const CalibratedLink& b) {
-  return a.from_rank == b.from_rank && a.to_rank == b.to_rank &&
-         (a.lane == b.lane || a.lane == CalibratedLink::kAllLanes ||
-          b.lane == CalibratedLink::kAllLanes);
-}
-
 std::vector<CalibratedLink> read_links(const JsonCursor& in) {
   std::vector<CalibratedLink> links;
+  std::map<std::pair<int, int>, std::set<int>> lanes_of;  // by ranks
   for (const JsonCursor& item : in.items()) {
     const CalibratedLink link = read_link(item);
     if (!in.ok()) return {};
-    const auto same = [&link](const CalibratedLink& other) { return overlap(link, other); };
-    if (std::any_of(links.begin(), links.end(), same)) {
+    // Several that a message could take would be ambiguous.
+    std::set<int>& lanes = lanes_of[{link.from_rank, link.to_rank}];
+    const bool takes_all = link.lane == CalibratedLink::kAllLanes;
+    const bool taken = takes_all ? !lanes.empty() : lanes.count(CalibratedLink::kAllLanes) > 0;
+    if (taken || !lanes.insert(link.lane).second) {
       item.fail("the link from rank " + std::to_string(link.from_rank) + " to rank " +
                 std::to_string(link.to_rank) + " is there twice; expected one, or one per lane");
       return {};

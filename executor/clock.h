@@ -29,6 +29,14 @@ class MonotonicClock final : public Clock {
   }
 };
 
+/// May be a little longer.
+inline void sleep_for_ns(std::int64_t ns) {
+  timespec length{};
+  length.tv_sec = ns / 1'000'000'000;
+  length.tv_nsec = ns % 1'000'000'000;
+  nanosleep(&length, nullptr);
+}
+
 /// Nanoseconds since the start of the iteration, on the clock of endpoint 0.
 /// Everything that is recorded or sent is on this time line.
 class RunClock {

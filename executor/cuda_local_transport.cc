@@ -1,9 +1,7 @@
 #include "executor/cuda_local_transport.h"
 
-#include <algorithm>
 #include <string>
 
-#include "executor/clock.h"
 #include "executor/cuda_error.h"
 
 namespace rrfp {
@@ -15,17 +13,17 @@ CudaLocalTransport::~CudaLocalTransport() {
 
 bool CudaLocalTransport::poll(Delivery& delivery) {
   if (take_copy(delivery)) return true;
-  while (control_.poll(delivery)) {
+  while (control().poll(delivery)) {
     if (delivery.event != Delivery::Event::kReceived || delivery.letter.tag != Tag::kMessage) {
       return true;
     }
     const std::optional<CudaMessage> from = to_cuda_message(delivery.payload);
     if (!from) return true;  // whoever takes it says what it expected
-    if (failure_) continue;
+    if (failed()) continue;
     Result<void> started = start_copy(delivery.letter, *from);
     if (!started.ok()) {
-      failure_ = Error{"the tensor from endpoint " + std::to_string(delivery.letter.from) + ": " +
-                       started.error().message};
+      fail(Error{"the tensor from endpoint " + std::to_string(delivery.letter.from) + ": " +
+                 started.error().message});
     }
   }
   return false;
@@ -44,10 +42,10 @@ Result<void> CudaLocalTransport::start_copy(const Letter& letter, const CudaMess
 }
 
 bool CudaLocalTransport::take_copy(Delivery& delivery) {
-  if (copies_.empty() || failure_) return false;
+  if (copies_.empty() || failed()) return false;
   const Result<std::int64_t> reached = partition_.copy_marks().reached();
   if (!reached.ok()) {
-    failure_ = reached.error();
+    fail(reached.error());
     return false;
   }
   const Copy done = copies_.front();
@@ -59,19 +57,6 @@ bool CudaLocalTransport::take_copy(Delivery& delivery) {
   delivery.letter.bytes = static_cast<std::int64_t>(done.to.bytes);
   delivery.payload = to_payload(done.to);
   return true;
-}
-
-void CudaLocalTransport::wait(std::int64_t until_ns) {
-  // A copy does not wake anybody.
-  if (!copies_.empty()) {
-    until_ns = std::min(until_ns, MonotonicClock::read_ns() + look_every_ns_);
-  }
-  control_.wait(until_ns);
-}
-
-Result<void> CudaLocalTransport::status() const {
-  if (failure_) return *failure_;
-  return control_.status();
 }
 
 }  // namespace rrfp

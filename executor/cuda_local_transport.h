@@ -15,39 +15,29 @@
 
 #include <deque>
 #include <memory>
-#include <optional>
 
+#include "executor/cuda_carried_transport.h"
 #include "executor/cuda_message.h"
 #include "executor/cuda_partition.h"
-#include "executor/transport.h"
 
 namespace rrfp {
 
-class CudaLocalTransport final : public Transport {
+class CudaLocalTransport final : public CudaCarriedTransport {
  public:
   /// `partitions` holds `partition`, the receiver's, and is kept.
   CudaLocalTransport(std::shared_ptr<CudaDevicePartitions> partitions, CudaPartition& partition,
                      Transport& control, std::int64_t look_every_ns)
-      : partitions_(std::move(partitions)),
-        partition_(partition),
-        control_(control),
-        look_every_ns_(look_every_ns) {}
+      : CudaCarriedTransport(control, look_every_ns),
+        partitions_(std::move(partitions)),
+        partition_(partition) {}
   ~CudaLocalTransport() override;
 
-  int endpoint() const override { return control_.endpoint(); }
-  int endpoints() const override { return control_.endpoints(); }
-  bool shares_clock() const override { return control_.shares_clock(); }
-  bool devices_copy() const override { return true; }
-  void tell(const Letter& letter) override { control_.tell(letter); }
   void send(const Letter& letter, Payload payload) override {
-    control_.send(letter, std::move(payload));
+    control().send(letter, std::move(payload));
   }
   bool poll(Delivery& delivery) override;
-  void receive(const Letter& announced) override { control_.receive(announced); }
-  void wait(std::int64_t until_ns) override;
-  void wake() override { control_.wake(); }
-  bool flushed() override { return control_.flushed(); }
-  Result<void> status() const override;
+  void receive(const Letter& announced) override { control().receive(announced); }
+  bool flushed() override { return control().flushed(); }
 
  private:
   struct Copy {
@@ -57,15 +47,13 @@ class CudaLocalTransport final : public Transport {
     std::int64_t mark = 0;
   };
 
+  bool idle() const override { return copies_.empty(); }
   Result<void> start_copy(const Letter& letter, const CudaMessage& from);
   bool take_copy(Delivery& delivery);
 
   const std::shared_ptr<CudaDevicePartitions> partitions_;
   CudaPartition& partition_;
-  Transport& control_;
-  const std::int64_t look_every_ns_;
   std::deque<Copy> copies_;  // in the order of their marks
-  std::optional<Error> failure_;
 };
 
 }  // namespace rrfp

@@ -48,7 +48,7 @@ class CudaMarks {
   std::int64_t left_ = 0;
   std::int64_t reached_ = 0;
   CudaPinnedWord word_;              // the low bits of the last mark passed
-  int looks_ = 0;                    // in vain
+  std::uint32_t looks_ = 0;          // in vain
   std::deque<cudaEvent_t> pending_;  // of the marks after reached_
   std::vector<cudaEvent_t> spare_;
 };

@@ -78,7 +78,7 @@ class CudaSession {
   /// To be called before the run that trains: libraries are opened and made
   /// ready here, for that may take longer than workers wait for each other.
   virtual Result<void> prepare_training() = 0;
-  /// A device that trains. `exchange`: of the place's lanes; not used where the
+  /// A device that trains. `exchange`: of the place's lanes; null where the
   /// session is connected, for then lanes sum through NCCL.
   virtual std::unique_ptr<Device> training_device(const Place& place,
                                                   std::shared_ptr<const CpuTraining> training,

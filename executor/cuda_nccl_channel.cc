@@ -1,7 +1,5 @@
 #include "executor/cuda_nccl_channel.h"
 
-#include <time.h>
-
 #include "executor/clock.h"
 #include "executor/cuda_error.h"
 #include "executor/cuda_figures.h"
@@ -13,14 +11,7 @@ namespace rrfp {
 namespace {
 
 constexpr std::size_t kWarmUpBytes = 512;
-constexpr std::int64_t kBetweenLooksNs = 20'000;
 constexpr std::int64_t kSenderFirstNs = 500'000;
-
-void nap(std::int64_t ns) {
-  timespec length{};
-  length.tv_nsec = ns;
-  nanosleep(&length, nullptr);
-}
 
 }  // namespace
 
@@ -67,7 +58,7 @@ Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, std::int64_t connect_n
     const Result<std::optional<Transfer>> done = step();
     if (!done.ok()) return done.error();
     if (*done) break;
-    nap(kBetweenLooksNs);
+    sleep_for_ns(kBetweenNcclLooksNs);
   }
   patience_ns_ = usual_ns;
   blocks.give_back(*block);
@@ -96,13 +87,12 @@ Result<double> CudaNcclChannel::measure_once_ns(CudaPartition& partition, void* 
   if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();
   if (!sends()) {
     // As in a run the send is there first, or the time would hold how late the sender came.
-    nap(kSenderFirstNs);
+    sleep_for_ns(kSenderFirstNs);
     if (Result<void> led = launch_lead(partition, stream_); !led.ok()) return led.error();
   }
   Result<void> issued;
-  Result<void> started = watch.start(stream_, [&](cudaStream_t stream) {
-    issued = sends() ? communicator_->send(memory, bytes, 1, stream)
-                     : communicator_->receive(memory, bytes, 0, stream);
+  Result<void> started = watch.start(stream_, [&](cudaStream_t) {
+    issued = issue(memory, bytes);
     if (issued.ok()) issued = communicator_->wait_until_ready(patience_ns_);
     return cudaSuccess;
   });
@@ -122,11 +112,8 @@ Result<void> CudaNcclChannel::wait_for_stream() {
     if (!reached.ok()) return reached.error();
     if (*reached >= *mark) return {};
     if (const Result<bool> ready = communicator_->ready(); !ready.ok()) return ready.error();
-    if (MonotonicClock::read_ns() - begin_ns > patience_ns_) {
-      return Error{"the other end has not come within " + std::to_string(patience_ns_ / 1'000'000) +
-                   " ms"};
-    }
-    nap(kBetweenLooksNs);
+    if (const std::optional<Error> given_up = late(begin_ns)) return *given_up;
+    sleep_for_ns(kBetweenNcclLooksNs);
   }
 }
 
@@ -136,19 +123,26 @@ Error CudaNcclChannel::error(const Transfer& transfer, const std::string& what) 
                std::to_string(transfer.letter.sequence) + " of the channel): " + what};
 }
 
-Result<void> CudaNcclChannel::issue() {
-  const CudaMessage& message = waiting_.front().message;
-  issuing_ = true;
-  if (running_.empty()) moved_ns_ = MonotonicClock::read_ns();
-  if (sends()) return communicator_->send(message.block, message.bytes, 1, stream_);
-  return communicator_->receive(message.block, message.bytes, 0, stream_);
+std::optional<Error> CudaNcclChannel::late(std::int64_t since_ns) const {
+  const std::int64_t waited_ns = MonotonicClock::read_ns() - since_ns;
+  if (waited_ns <= patience_ns_) return std::nullopt;
+  return Error{"the other end has not come within " + std::to_string(waited_ns / 1'000'000) +
+               " ms"};
+}
+
+Result<void> CudaNcclChannel::issue(void* memory, std::size_t bytes) {
+  return sends() ? communicator_->send(memory, bytes, 1, stream_)
+                 : communicator_->receive(memory, bytes, 0, stream_);
 }
 
 Result<std::optional<CudaNcclChannel::Transfer>> CudaNcclChannel::step() {
   if (idle()) return std::optional<Transfer>();
   const Transfer oldest = running_.empty() ? waiting_.front() : running_.front().transfer;
   if (!issuing_ && !waiting_.empty()) {
-    if (Result<void> issued = issue(); !issued.ok()) {
+    const CudaMessage& next = waiting_.front().message;
+    issuing_ = true;
+    if (running_.empty()) moved_ns_ = MonotonicClock::read_ns();
+    if (Result<void> issued = issue(next.block, next.bytes); !issued.ok()) {
       return error(waiting_.front(), issued.error().message);
     }
   }
@@ -170,10 +164,10 @@ Result<std::optional<CudaNcclChannel::Transfer>> CudaNcclChannel::step() {
     moved_ns_ = MonotonicClock::read_ns();
     return std::optional<Transfer>(done);
   }
-  const std::int64_t waited_ns = MonotonicClock::read_ns() - moved_ns_;
-  if (waited_ns <= patience_ns_) return std::optional<Transfer>();
-  return error(
-      oldest, "the other end has not come within " + std::to_string(waited_ns / 1'000'000) + " ms");
+  if (const std::optional<Error> given_up = late(moved_ns_)) {
+    return error(oldest, given_up->message);
+  }
+  return std::optional<Transfer>();
 }
 
 }  // namespace rrfp

@@ -54,7 +54,6 @@ class CudaNcclChannel {
   /// idle; both ends, at the same point of an order that all processes keep.
   Result<double> measure_ns(CudaPartition& partition, std::size_t bytes);
   bool sends() const { return end_ == End::kSends; }
-  const std::string& name() const { return name_; }
   void abort() { communicator_->abort(); }
 
  private:
@@ -66,9 +65,12 @@ class CudaNcclChannel {
   CudaNcclChannel(End end, std::string name, std::int64_t patience_ns)
       : end_(end), name_(std::move(name)), patience_ns_(patience_ns) {}
   Result<void> warm_up(CudaBlocks& blocks, std::int64_t connect_ns);
-  Result<void> issue();
+  /// The next operation of this end, on `bytes` at `memory`.
+  Result<void> issue(void* memory, std::size_t bytes);
   Result<double> measure_once_ns(CudaPartition& partition, void* memory, std::size_t bytes);
   Result<void> wait_for_stream();
+  /// None within the patience.
+  std::optional<Error> late(std::int64_t since_ns) const;
   Error error(const Transfer& transfer, const std::string& what) const;
 
   const End end_;

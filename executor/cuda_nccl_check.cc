@@ -18,12 +18,9 @@ constexpr std::uint64_t kGathered = 0x6A74;
 using Communicator = std::unique_ptr<CudaNcclCommunicator>;
 
 Result<Communicator> make_alone(const CudaNcclFunctions& nccl) {
-  ncclUniqueId id;
-  const ncclResult_t code = nccl.unique_id(&id);
-  if (code != ncclSuccess) {
-    return Error{std::string("ncclGetUniqueId: ") + nccl.error_string(code)};
-  }
-  return CudaNcclCommunicator::create(nccl, id, 1, 0, kPatienceNs);
+  const Result<ncclUniqueId> id = make_nccl_id(nccl);
+  if (!id.ok()) return id.error();
+  return CudaNcclCommunicator::create(nccl, *id, 1, 0, kPatienceNs);
 }
 
 // A stream with what is moved in it.

@@ -1,22 +1,17 @@
 #include "executor/cuda_nccl_communicator.h"
 
-#include <time.h>
-
 #include <string>
 
 #include "executor/clock.h"
 
 namespace rrfp {
 
-namespace {
-
-void rest() {
-  timespec length{};
-  length.tv_nsec = 20'000;
-  nanosleep(&length, nullptr);
+Result<ncclUniqueId> make_nccl_id(const CudaNcclFunctions& nccl) {
+  ncclUniqueId id;
+  const ncclResult_t code = nccl.unique_id(&id);
+  if (code == ncclSuccess) return id;
+  return Error{std::string("ncclGetUniqueId: ") + nccl.error_string(code)};
 }
-
-}  // namespace
 
 Error CudaNcclCommunicator::error(const char* call, ncclResult_t code) const {
   std::string text = std::string(call) + ": " + nccl_.error_string(code);
@@ -117,7 +112,7 @@ Result<void> CudaNcclCommunicator::wait_until_ready(std::int64_t patience_ns) {
       return Error{"NCCL was still in progress after " + std::to_string(waited_ns / 1'000'000) +
                    " ms"};
     }
-    if (waited_ns > kSpinNs) rest();
+    if (waited_ns > kSpinNs) sleep_for_ns(kBetweenNcclLooksNs);
   }
 }
 

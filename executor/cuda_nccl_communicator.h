@@ -20,6 +20,12 @@
 
 namespace rrfp {
 
+/// Between two looks at what is waited for and may take long.
+inline constexpr std::int64_t kBetweenNcclLooksNs = 20'000;
+
+/// What the members of a communicator that is yet to be made find each other by.
+Result<ncclUniqueId> make_nccl_id(const CudaNcclFunctions& nccl);
+
 class CudaNcclCommunicator {
  public:
   static constexpr std::int64_t kMostFinalizeNs = 2'000'000'000;
@@ -45,7 +51,6 @@ class CudaNcclCommunicator {
 
   /// Work that waits in a stream for a peer ends, and all later calls fail.
   void abort();
-  bool aborted() const { return communicator_ == nullptr; }
 
  private:
   explicit CudaNcclCommunicator(const CudaNcclFunctions& nccl) : nccl_(nccl) {}

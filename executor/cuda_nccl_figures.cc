@@ -1,10 +1,10 @@
 #include "executor/cuda_nccl_figures.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <type_traits>
 
+#include "executor/agreement.h"
 #include "executor/cuda_figures.h"
 
 namespace rrfp {
@@ -12,8 +12,6 @@ namespace rrfp {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<LinkFigures>);
-
-using FailureText = std::array<char, 512>;
 
 // This process's end; null where it has none.
 CudaNcclChannel* own_end(const CudaNcclConnections& connections, int endpoint,
@@ -41,35 +39,26 @@ Result<std::vector<LinkFigures>> measure_channels(const CudaNcclConnections& con
   return links;
 }
 
-// What a process says: why it could not, and a place for each channel, of which it fills its own.
+// Each says a place for every channel, of which it fills those that it receives on.
 Result<std::vector<LinkFigures>> gather_links(const CudaPeers& peers,
                                               const Result<std::vector<LinkFigures>>& mine) {
-  FailureText failure{};
-  std::vector<LinkFigures> links(peers.channels.size());
-  if (!mine.ok()) {
-    const std::string& text = mine.error().message;
-    std::memcpy(failure.data(), text.data(), std::min(failure.size() - 1, text.size()));
-  } else {
-    for (const LinkFigures& link : *mine) {
-      const auto at =
-          std::find(peers.channels.begin(), peers.channels.end(), std::pair(link.from, link.to));
-      links[static_cast<std::size_t>(at - peers.channels.begin())] = link;
-    }
+  const Result<void> measured = mine.ok() ? Result<void>() : mine.error();
+  if (Result<void> all_have = agree(*peers.everyone, measured); !all_have.ok()) {
+    return all_have.error();
   }
-  const std::size_t link_bytes = links.size() * sizeof(LinkFigures);
-  Payload said(failure.size() + link_bytes);
-  std::memcpy(said.data(), failure.data(), failure.size());
-  if (link_bytes > 0) std::memcpy(said.data() + failure.size(), links.data(), link_bytes);
+  std::vector<LinkFigures> links(peers.channels.size());
+  for (const LinkFigures& link : *mine) {
+    const auto at =
+        std::find(peers.channels.begin(), peers.channels.end(), std::pair(link.from, link.to));
+    links[static_cast<std::size_t>(at - peers.channels.begin())] = link;
+  }
+  Payload said(links.size() * sizeof(LinkFigures));
+  if (!said.empty()) std::memcpy(said.data(), links.data(), said.size());
   const Result<std::vector<Payload>> all = peers.everyone->exchange(std::move(said));
   if (!all.ok()) return all.error();
-  for (const Payload& one : *all) {
-    std::memcpy(failure.data(), one.data(), failure.size());
-    if (failure.front() != '\0') return Error{failure.data()};
-  }
   for (std::size_t i = 0; i < links.size(); ++i) {
     const Payload& receiver = (*all)[static_cast<std::size_t>(peers.channels[i].second)];
-    std::memcpy(&links[i], receiver.data() + failure.size() + i * sizeof(LinkFigures),
-                sizeof(LinkFigures));
+    std::memcpy(&links[i], receiver.data() + i * sizeof(LinkFigures), sizeof(LinkFigures));
   }
   return links;
 }

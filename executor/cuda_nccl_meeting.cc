@@ -9,6 +9,7 @@
 
 #include "executor/agreement.h"
 #include "executor/cuda_error.h"
+#include "executor/cuda_nccl_communicator.h"
 
 namespace rrfp {
 
@@ -21,23 +22,23 @@ Result<void> describe_device(int device, CudaGreeting& to) {
   return check_cuda("cudaDeviceGetPCIBusId", cudaDeviceGetPCIBusId(to.gpu, sizeof(to.gpu), device));
 }
 
-Result<void> make_id(const CudaNcclFunctions& nccl, ncclUniqueId& to) {
-  const ncclResult_t code = nccl.unique_id(&to);
-  if (code == ncclSuccess) return {};
-  return Error{std::string("ncclGetUniqueId: ") + nccl.error_string(code)};
-}
-
 // This process's greeting, and the identifiers of the channels that it sends on.
 Result<void> introduce(const CudaSettings& settings, const CudaPeers& peers,
                        const Result<CudaNcclFunctions>& nccl, CudaGreeting& greeting,
                        std::vector<ncclUniqueId>& ids) {
   if (!nccl.ok()) return nccl.error();
+  const auto make = [&nccl](ncclUniqueId& to) -> Result<void> {
+    const Result<ncclUniqueId> id = make_nccl_id(*nccl);
+    if (!id.ok()) return id.error();
+    to = *id;
+    return {};
+  };
   Result<void> done = describe_device(settings.device, greeting);
   if (done.ok() && settings.grid.lanes > 1 && settings.grid.place(peers.endpoint).lane == 0) {
-    done = make_id(*nccl, greeting.lanes);
+    done = make(greeting.lanes);
   }
   for (std::size_t i = 0; i < ids.size() && done.ok(); ++i) {
-    if (peers.channels[i].first == peers.endpoint) done = make_id(*nccl, ids[i]);
+    if (peers.channels[i].first == peers.endpoint) done = make(ids[i]);
   }
   return done;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "executor/clock.h"
 #include "scheduler_core/check.h"
 
 namespace rrfp {
@@ -22,20 +21,20 @@ bool CudaNcclTransport::idle() const {
 void CudaNcclTransport::send(const Letter& letter, Payload payload) {
   const std::optional<CudaMessage> message =
       letter.tag == Tag::kMessage ? to_cuda_message(payload) : std::nullopt;
-  if (!message) return control_.send(letter, std::move(payload));
+  if (!message) return control().send(letter, std::move(payload));
   CudaNcclChannel* const channel = connections_->to(letter.to);
   RRFP_CHECK(channel != nullptr);
   Letter announcement = letter;
   announcement.bytes = 0;
   announcement.device_bytes = static_cast<std::int64_t>(message->bytes);
   announcement.sequence = announced_to_[letter.to]++;
-  control_.tell(announcement);
+  control().tell(announcement);
   channel->push({announcement, *message});
   finish_sends();
 }
 
 void CudaNcclTransport::receive(const Letter& announced) {
-  if (announced.device_bytes == 0) return control_.receive(announced);
+  if (announced.device_bytes == 0) return control().receive(announced);
   CudaBlocks& blocks = connections_->partition().blocks();
   const auto bytes = static_cast<std::size_t>(announced.device_bytes);
   const Result<void*> block = blocks.take(bytes);
@@ -44,10 +43,10 @@ void CudaNcclTransport::receive(const Letter& announced) {
 }
 
 bool CudaNcclTransport::poll(Delivery& delivery) {
-  if (failure_) return false;
+  if (failed()) return false;
   finish_sends();
   if (take_received(delivery)) return true;
-  if (failure_ || !control_.poll(delivery)) return false;
+  if (failed() || !control().poll(delivery)) return false;
   const Letter& letter = delivery.letter;
   if (letter.device_bytes == 0) return true;
   if (connections_->from(letter.from) == nullptr ||
@@ -87,23 +86,10 @@ bool CudaNcclTransport::take_received(Delivery& delivery) {
   return false;
 }
 
-void CudaNcclTransport::wait(std::int64_t until_ns) {
-  // A transfer does not wake anybody.
-  if (!idle()) {
-    until_ns = std::min(until_ns, MonotonicClock::read_ns() + connections_->look_every_ns());
-  }
-  control_.wait(until_ns);
-}
-
 bool CudaNcclTransport::flushed() {
-  if (failure_) return true;
+  if (failed()) return true;
   finish_sends();
-  return idle() && control_.flushed();
-}
-
-Result<void> CudaNcclTransport::status() const {
-  if (failure_) return *failure_;
-  return control_.status();
+  return idle() && control().flushed();
 }
 
 }  // namespace rrfp

@@ -15,46 +15,33 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 
+#include "executor/cuda_carried_transport.h"
 #include "executor/cuda_nccl_connections.h"
-#include "executor/transport.h"
 
 namespace rrfp {
 
-class CudaNcclTransport final : public Transport {
+class CudaNcclTransport final : public CudaCarriedTransport {
  public:
   /// `control` outlives it.
   CudaNcclTransport(std::shared_ptr<CudaNcclConnections> connections, Transport& control)
-      : connections_(std::move(connections)), control_(control) {}
+      : CudaCarriedTransport(control, connections->look_every_ns()),
+        connections_(std::move(connections)) {}
   ~CudaNcclTransport() override;
 
-  int endpoint() const override { return control_.endpoint(); }
-  int endpoints() const override { return control_.endpoints(); }
-  bool shares_clock() const override { return control_.shares_clock(); }
-  bool devices_copy() const override { return true; }
-  void tell(const Letter& letter) override { control_.tell(letter); }
   void send(const Letter& letter, Payload payload) override;
   bool poll(Delivery& delivery) override;
   void receive(const Letter& announced) override;
-  void wait(std::int64_t until_ns) override;
-  void wake() override { control_.wake(); }
   bool flushed() override;
-  Result<void> status() const override;
 
  private:
-  bool idle() const;
+  bool idle() const override;
   bool take_received(Delivery& delivery);
   void finish_sends();
-  void fail(const Error& error) {
-    if (!failure_) failure_ = error;
-  }
 
   const std::shared_ptr<CudaNcclConnections> connections_;
-  Transport& control_;
   std::map<int, std::int64_t> announced_to_;    // by endpoint: how many tensors
   std::map<int, std::int64_t> announced_from_;  // and those that came in
-  std::optional<Error> failure_;
 };
 
 }  // namespace rrfp

@@ -38,11 +38,12 @@ class Session final : public CudaSession {
   std::unique_ptr<Device> training_device(const Place& place,
                                           std::shared_ptr<const CpuTraining> training,
                                           std::shared_ptr<LaneExchange> exchange) override {
-    LaneGatherMaker gather = [exchange](std::size_t most) {
-      return gather_through_host(exchange, most);
-    };
-    std::function<void()> on_stop = [exchange] { exchange->leave(); };
-    if (connections_ != nullptr) {
+    LaneGatherMaker gather;
+    std::function<void()> on_stop;
+    if (connections_ == nullptr) {
+      gather = [exchange](std::size_t most) { return gather_through_host(exchange, most); };
+      on_stop = [exchange] { exchange->leave(); };
+    } else {
       gather = [kept = connections_](std::size_t) -> Result<std::unique_ptr<CudaLaneGather>> {
         return kept->lane_gather(kept);
       };

@@ -4,9 +4,9 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <thread>
 
 #include "executor/agreement.h"
+#include "executor/core_count.h"
 #include "executor/emulated_device.h"
 #include "executor/module_loader.h"
 
@@ -20,7 +20,7 @@ constexpr std::int64_t kConnectPatienceNs = 300'000'000'000;
 
 // Where there are cores enough, a worker looks all the time.
 std::int64_t between_looks_ns(int workers) {
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = core_count();
   return 2 * workers <= cores ? 0 : 50'000;
 }
 
@@ -44,24 +44,40 @@ Result<std::shared_ptr<CudaSession>> open_session(const CudaSettings& settings) 
 // What has to be done with a session before it is connected.
 using Preparation = std::function<Result<void>(CudaSession&)>;
 
+// What this process and the others of the job tell each other by; `everyone` is null where there
+// are none.
+struct Company {
+  std::unique_ptr<LaneExchange> everyone;
+  CudaPeers peers;
+};
+
+Company company_of(const RunPlan& plan, const Job& job) {
+  Company company;
+  company.peers.channels = tensor_channels(plan);
+  if (ProcessSession* const processes = job.processes()) {
+    company.peers.endpoint = processes->transport().endpoint();
+    company.everyone = processes->lane_exchange(0, company.peers.endpoint, kConnectPatienceNs);
+    company.peers.everyone = company.everyone.get();
+  }
+  return company;
+}
+
 // A session for the workers of this process: all of them on one device, or one on its own, which is
 // then connected to the others.
 Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::optional<int> gpu,
-                                                  const RunPlan& plan, Job& job,
+                                                  const RunPlan& plan, const Job& job,
                                                   const Preparation& prepare) {
-  ProcessSession* const processes = job.processes();
   if (Result<void> fits = job.check_size(plan.grid); !fits.ok()) return fits.error();
+  const Company company = company_of(plan, job);
   settings.grid = plan.grid;
   settings.device = gpu.value_or(job.local_process());
   settings.patience_ns = plan.tuning.patience_ns;
   settings.workers = plan.grid.size();
   int looking = settings.workers;
-  std::unique_ptr<LaneExchange> everyone;
-  if (processes != nullptr) {
-    settings.first_endpoint = processes->transport().endpoint();
+  if (company.everyone != nullptr) {
+    settings.first_endpoint = company.peers.endpoint;
     settings.workers = 1;
-    everyone = processes->lane_exchange(0, settings.first_endpoint, kConnectPatienceNs);
-    const Result<int> here = processes_on_this_host(*everyone);
+    const Result<int> here = processes_on_this_host(*company.everyone);
     if (!here.ok()) return here.error();
     looking = *here;
   }
@@ -70,9 +86,9 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   Result<void> able;
   if (!session.ok()) able = session.error();
   if (session.ok()) able = prepare(**session);
-  if (processes != nullptr) able = agree(*everyone, able);
-  if (able.ok() && processes != nullptr) {
-    able = (*session)->connect({settings.first_endpoint, tensor_channels(plan), everyone.get()});
+  if (company.everyone != nullptr) {
+    able = agree(*company.everyone, able);
+    if (able.ok()) able = (*session)->connect(company.peers);
   }
   if (!able.ok()) return able.error();
   return session;
@@ -113,14 +129,8 @@ Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& jo
   const std::size_t message_bytes =
       std::min(static_cast<std::size_t>(largest), settings.payload_limit);
   equipment.measure = [session = *session, &plan, &job, message_bytes] {
-    std::unique_ptr<LaneExchange> everyone;
-    CudaPeers peers = {0, tensor_channels(plan), nullptr};
-    if (ProcessSession* const processes = job.processes()) {
-      peers.endpoint = processes->transport().endpoint();
-      everyone = processes->lane_exchange(0, peers.endpoint, kConnectPatienceNs);
-      peers.everyone = everyone.get();
-    }
-    return session->measure(peers, message_bytes);
+    const Company company = company_of(plan, job);
+    return session->measure(company.peers, message_bytes);
   };
   return equipment;
 }
@@ -149,9 +159,10 @@ Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun
                    [](CudaSession& opened) { return opened.prepare_training(); });
   if (!session.ok()) return session.error();
   Equipment equipment = around(*session);
-  equipment.device = [session = *session, exchange_of,
+  equipment.device = [session = *session, exchange_of, &job,
                       training = run.training](const Place& place) {
-    return session->training_device(place, training, exchange_of(place));
+    const bool connected = job.processes() != nullptr;
+    return session->training_device(place, training, connected ? nullptr : exchange_of(place));
   };
   return equipment;
 }

@@ -1,7 +1,5 @@
 #include "executor/mpi_transport.h"
 
-#include <time.h>
-
 #include <algorithm>
 
 #include "executor/clock.h"
@@ -128,10 +126,7 @@ void MpiTransport::wait(std::int64_t until_ns) {
   const std::int64_t most_ns = incoming_.empty() ? settings_.sleep_ns : 1'000;
   const std::int64_t left_ns = until_ns - MonotonicClock::read_ns();
   const std::int64_t sleep_ns = std::min(most_ns, left_ns);
-  if (sleep_ns <= 0) return;
-  timespec length{};
-  length.tv_nsec = sleep_ns;
-  nanosleep(&length, nullptr);
+  if (sleep_ns > 0) sleep_for_ns(sleep_ns);
 }
 
 }  // namespace rrfp

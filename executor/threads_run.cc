@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "executor/core_count.h"
+
 namespace rrfp {
 
 namespace {
@@ -61,7 +63,7 @@ bool wait_for_all(Team& team) {
 
 ThreadsTuning default_tuning(int workers) {
   ThreadsTuning tuning;
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = core_count();
   if (workers <= cores) tuning.spin_ns = 50'000;
   return tuning;
 }

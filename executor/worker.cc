@@ -1,7 +1,6 @@
 #include "executor/worker.h"
 
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,13 +9,6 @@
 namespace rrfp {
 
 namespace {
-
-void sleep_for(std::int64_t ns) {
-  timespec length{};
-  length.tv_sec = ns / 1'000'000'000;
-  length.tv_nsec = ns % 1'000'000'000;
-  nanosleep(&length, nullptr);
-}
 
 // The letter that is due first stands at the front of the heap.
 constexpr auto kLater = [](const auto& a, const auto& b) {
@@ -71,7 +63,7 @@ WorkerEnd Worker::run() {
   while (!ended_) turn();
   // What was sent last must leave; a peer that is gone does not hold it up.
   const std::int64_t give_up_ns = clock_.local_now_ns() + 1'000'000'000;
-  while (!transport_.flushed() && clock_.local_now_ns() < give_up_ns) sleep_for(50'000);
+  while (!transport_.flushed() && clock_.local_now_ns() < give_up_ns) sleep_for_ns(50'000);
   return result_;
 }
 
@@ -278,11 +270,11 @@ void Worker::inject() {
     if (!loop_->just_started(fault.task)) continue;
     if (fault.kind == Injected::Kind::kKill) raise(SIGKILL);
     if (fault.kind == Injected::Kind::kSilent) {
-      while (!stop_.load(std::memory_order_relaxed)) sleep_for(10'000'000);
+      while (!stop_.load(std::memory_order_relaxed)) sleep_for_ns(10'000'000);
       end(RunEnd::kStopped, "stopped");
       return;
     }
-    sleep_for(fault.ns);
+    sleep_for_ns(fault.ns);
   }
 }
 

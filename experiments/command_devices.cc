@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <ostream>
-#include <thread>
 
+#include "executor/core_count.h"
 #include "executor/module_loader.h"
 #include "experiments/command.h"
 
@@ -45,7 +45,7 @@ Result<ExitStatus> check_devices(const Options& options, const CudaModule& modul
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const bool check = options.flag("check");
   if (!check && options.text("gpu")) return Error{"--gpu needs --check"};
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const int cores = core_count();
   terminal.out << "cpu   " << cores << (cores == 1 ? " core" : " cores") << "\n";
   // Without a device there is nothing to check, which whoever asked for it has to be told.
   const ExitStatus without = check ? ExitStatus::kWrong : ExitStatus::kDone;

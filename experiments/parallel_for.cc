@@ -5,9 +5,11 @@
 #include <thread>
 #include <vector>
 
+#include "executor/core_count.h"
+
 namespace rrfp {
 
-int usual_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+int usual_threads() { return core_count(); }
 
 void parallel_for(std::size_t count, int threads, const std::function<bool(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};

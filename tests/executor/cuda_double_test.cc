@@ -68,6 +68,21 @@ class CudaDouble : public testing::Test {
     EXPECT_EQ(ends, 0) << "the device did not get there";
   }
 
+  // Every worker on its partition.
+  void run_all() {
+    run_.outcome = run_on_threads(
+        run_.plan,
+        [this](const Place& place) {
+          return std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place,
+                                                       settings_);
+        },
+        run_.sink, default_tuning(settings_.grid.size()), run_.stop,
+        [this](const Place& place, Transport& control) {
+          return std::make_unique<CudaLocalTransport>(partitions_, partition(place), control,
+                                                      settings_.look_every_ns);
+        });
+  }
+
   // Rank 0 does 0F0 and sends; `early`: without having seen it end.
   Payload produce(bool early) {
     sender_ = device({0, 0, 0});
@@ -142,18 +157,7 @@ TEST_F(CudaDouble, TasksTakeTheTimeThatTheyAreGiven) {
 
 TEST_F(CudaDouble, PassesAWholeRunWhichGivesBackEveryBlock) {
   prepare(2, 500 * kMicrosecond, 8);
-  const std::shared_ptr<CudaDevicePartitions> partitions = partitions_;
-  run_.outcome = run_on_threads(
-      run_.plan,
-      [&](const Place& place) {
-        return std::make_unique<CudaSyntheticDevice>(partitions, partition(place), place,
-                                                     settings_);
-      },
-      run_.sink, default_tuning(settings_.grid.size()), run_.stop,
-      [&](const Place& place, Transport& control) {
-        return std::make_unique<CudaLocalTransport>(partitions, partition(place), control,
-                                                    settings_.look_every_ns);
-      });
+  run_all();
   EXPECT_EQ(run_.outcome.end, RunEnd::kCompleted) << run_.outcome.why;
   ASSERT_EQ(run_.sink->iterations.size(), 1U);
   for (const WorkerRecord& worker : run_.sink->iterations[0].workers) {
@@ -171,18 +175,7 @@ TEST_F(CudaDouble, PassesAWholeRunWhichGivesBackEveryBlock) {
 TEST_F(CudaDouble, ASlowLinkIsNoStall) {
   setenv("RRFP_DOUBLE_SLOW_COPIES", "3,80000000,0", 1);  // into partition 1
   prepare(1, 500 * kMicrosecond, 2);
-  const std::shared_ptr<CudaDevicePartitions> partitions = partitions_;
-  run_.outcome = run_on_threads(
-      run_.plan,
-      [&](const Place& place) {
-        return std::make_unique<CudaSyntheticDevice>(partitions, partition(place), place,
-                                                     settings_);
-      },
-      run_.sink, default_tuning(settings_.grid.size()), run_.stop,
-      [&](const Place& place, Transport& control) {
-        return std::make_unique<CudaLocalTransport>(partitions, partition(place), control,
-                                                    settings_.look_every_ns);
-      });
+  run_all();
   unsetenv("RRFP_DOUBLE_SLOW_COPIES");
   ASSERT_EQ(run_.outcome.end, RunEnd::kCompleted) << run_.outcome.why;
   const IterationRecord& record = run_.sink->iterations.at(0);

@@ -4,25 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <thread>
 
 #include "executor/job.h"
+#include "tests/executor/payloads_for_tests.h"
 
 namespace rrfp {
 namespace {
-
-Payload payload_of(int value) {
-  Payload payload(sizeof(value));
-  std::memcpy(payload.data(), &value, sizeof(value));
-  return payload;
-}
-
-int value_of(const Payload& payload) {
-  int value = 0;
-  std::memcpy(&value, payload.data(), sizeof(value));
-  return value;
-}
 
 TEST(LaneExchange, GivesAllPartsInLaneOrder) {
   Result<Job> job = Job::open(TransportKind::kThreads);

@@ -3,27 +3,14 @@
 // come is an error and no hang.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "executor/clock.h"
+#include "tests/executor/payloads_for_tests.h"
 #include "tests/executor/tcp_for_tests.h"
 
 namespace rrfp {
 namespace {
 
 constexpr std::int64_t kLong = 60'000'000'000;
-
-Payload payload_of(int value) {
-  Payload payload(sizeof(value));
-  std::memcpy(payload.data(), &value, sizeof(value));
-  return payload;
-}
-
-int value_of(const Payload& payload) {
-  int value = 0;
-  std::memcpy(&value, payload.data(), sizeof(value));
-  return value;
-}
 
 std::string message_of(const Result<std::vector<Payload>>& all) {
   return all.ok() ? "no error" : all.error().message;
