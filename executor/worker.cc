@@ -64,6 +64,8 @@ WorkerEnd Worker::run() {
   // What was sent last must leave; a peer that is gone does not hold it up.
   const std::int64_t give_up_ns = clock_.local_now_ns() + 1'000'000'000;
   while (!transport_.flushed() && clock_.local_now_ns() < give_up_ns) sleep_for_ns(50'000);
+  // To stop a device may take long; by now the others know why.
+  if (result_.end != RunEnd::kCompleted) device_.stop();
   return result_;
 }
 
@@ -341,7 +343,6 @@ void Worker::end(RunEnd why, const std::string& text) {
   ended_ = true;
   result_.end = why;
   if (why == RunEnd::kCompleted) return;
-  device_.stop();
   result_.why = text;
   result_.waiting = name() + " ";
   if (loop_ != nullptr && state_ == State::kRunning) {

@@ -2,9 +2,15 @@
 // survivor says what it waited for, and nothing is left behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "executor/cuda_carried_transport.h"
 #include "tests/executor/runs_for_tests.h"
 
 namespace rrfp {
@@ -142,6 +148,11 @@ class FailingDevice final : public Device {
     return device_.take_gradient(stage, std::move(sum));
   }
   Result<void> finish_iteration() override { return device_.finish_iteration(); }
+  void stop() override {
+    if (on_stop) on_stop();
+  }
+
+  std::function<void()> on_stop;
 
  private:
   bool fails_;
@@ -162,6 +173,52 @@ TEST(Faults, DeviceThatFailsOnOneRankEndsTheRunForAll) {
     EXPECT_EQ(outcome.why, "rank " + std::to_string(failing) + ": the tensor is torn");
     EXPECT_EQ(outcome.waiting.size(), 2U);
   }
+}
+
+// Lets the letters that end a run leave only when it is flushed.
+class LateTransport final : public CudaCarriedTransport {
+ public:
+  LateTransport(Transport& below, std::atomic<int>& inside)
+      : CudaCarriedTransport(below, 0), inside_(inside) {}
+  void tell(const Letter& letter) override { control().tell(letter); }
+  void send(const Letter& letter, Payload payload) override {
+    if (letter.tag != Tag::kEnd) return control().send(letter, std::move(payload));
+    kept_.push_back({letter, std::move(payload)});
+    ++inside_;
+  }
+  bool poll(Delivery& delivery) override { return control().poll(delivery); }
+  void receive(const Letter& announced) override { control().receive(announced); }
+  bool flushed() override {
+    for (auto& [letter, payload] : kept_) control().send(letter, std::move(payload));
+    inside_ -= static_cast<int>(kept_.size());
+    kept_.clear();
+    return control().flushed();
+  }
+
+ private:
+  bool idle() const override { return true; }
+  std::vector<std::pair<Letter, Payload>> kept_;
+  std::atomic<int>& inside_;
+};
+
+// A device may take its time to stop, and nobody hears of its worker meanwhile.
+TEST(Faults, TheLastLettersLeaveBeforeADeviceIsStopped) {
+  TestRun run;
+  run.prepare(chain_case(2, 2, false, 100 * kMicrosecond));
+  std::atomic<int> inside{0};
+  std::atomic<int> at_stop{-1};
+  const auto device = [&](const Place& place) -> std::unique_ptr<Device> {
+    auto made = std::make_unique<FailingDevice>(place.rank == 0);
+    if (place.rank == 0) made->on_stop = [&] { at_stop = std::max(at_stop.load(), inside.load()); };
+    return made;
+  };
+  const auto transport = [&](const Place&, Transport& control) -> std::unique_ptr<Transport> {
+    return std::make_unique<LateTransport>(control, inside);
+  };
+  const RunOutcome outcome =
+      run_on_threads(run.plan, device, run.sink, default_tuning(2), run.stop, transport);
+  EXPECT_EQ(outcome.end, RunEnd::kFault);
+  EXPECT_EQ(at_stop.load(), 0) << "letters that had yet to leave; -1: it was not stopped";
 }
 
 }  // namespace
