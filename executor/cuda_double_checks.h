@@ -12,7 +12,8 @@
 //  5. A stream in which work piles up.
 //  6. A green context that is destroyed before its streams.
 //  7. NCCL: a call on a communicator that is still busy with the one before, was
-//     given back, or is given back too early; a receive that meets a send of
+//     given back, or is given back too early; an abort that waits for a kernel of
+//     another communicator; a receive that meets a send of
 //     another size or type; members whose collectives differ. A communicator
 //     that is never given back is counted.
 //

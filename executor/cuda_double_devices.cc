@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -38,9 +40,22 @@ cudaError_t check_device(int device) {
   return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
+std::atomic<int>& kernels_of(int device) {
+  static std::array<std::atomic<int>, kMostDevices> kernels{};
+  return kernels[static_cast<std::size_t>(device)];
+}
+
 }  // namespace
 
 int current_double_device() { return current(); }
+
+DoubleSpinningKernel::DoubleSpinningKernel(int device) : device_(device) {
+  kernels_of(device_).fetch_add(1);
+}
+
+DoubleSpinningKernel::~DoubleSpinningKernel() { kernels_of(device_).fetch_sub(1); }
+
+int spinning_kernels(int device) { return kernels_of(device).load(); }
 
 }  // namespace rrfp
 

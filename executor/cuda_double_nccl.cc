@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "executor/clock.h"
 #include "executor/cuda_double_devices.h"
 #include "executor/cuda_double_nccl_communicator.h"
 #include "executor/cuda_double_nccl_errors.h"
+#include "executor/cuda_double_setting.h"
 #include "executor/cuda_nccl_functions.h"
 
 /// What the host code holds. It stays when the communicator is given back, so
@@ -24,6 +26,8 @@ namespace {
 
 using Communicator = std::shared_ptr<DoubleNcclCommunicator>;
 using Operation = DoubleNcclOperation;
+
+constexpr std::int64_t kMostAbortNs = 2'000'000'000;
 
 static_assert(NCCL_UNIQUE_ID_BYTES == DoubleNcclBoard::kNameBytes);
 
@@ -79,6 +83,7 @@ struct Group {
   int depth = 0;
   std::vector<std::pair<Communicator, std::vector<Operation>>> issued;  // by communicator
   std::vector<Communicator> attaching;                                  // that block
+  std::vector<int> aborted_on;  // the devices of what was aborted
 
   void add(const Communicator& communicator, const Operation& operation) {
     for (auto& [of, operations] : issued) {
@@ -98,8 +103,27 @@ void merge(ncclResult_t& all, ncclResult_t one) {
   if (all == ncclSuccess || (all == ncclInProgress && one != ncclSuccess)) all = one;
 }
 
+// What an abort frees is freed once the device is idle, and other communicators' kernels keep it
+// busy as much as its own do; on hardware for good, if their abort comes after.
+ncclResult_t wait_for_device(int device) {
+  const std::int64_t give_up_ns = MonotonicClock::read_ns() + kMostAbortNs;
+  while (spinning_kernels(device) > 0 && MonotonicClock::read_ns() < give_up_ns) pause_for_nccl();
+  if (spinning_kernels(device) == 0) return ncclSuccess;
+  const ncclResult_t objected = nccl_objection(
+      "ncclCommAbort waits for device " + std::to_string(device) +
+      ", on which another communicator's kernel waits for its peer: abort all in one group");
+  const std::lock_guard<std::mutex> lock(handles().mutex);
+  for (ncclComm_t const handle : handles().all) {
+    if (handle->communicator != nullptr && handle->communicator->device() == device) {
+      handle->communicator->abort();
+    }
+  }
+  return objected;
+}
+
 // All is issued before anything is waited for: a thread may be several members.
 ncclResult_t end(Group ended) {
+  for (const int device : ended.aborted_on) wait_for_device(device);
   ncclResult_t result = nccl_verdict();
   std::vector<Communicator> waited_for = std::move(ended.attaching);
   for (const auto& [communicator, operations] : ended.issued) {
@@ -113,8 +137,12 @@ ncclResult_t end(Group ended) {
   return result;
 }
 
+constexpr int kWithoutGroupedAbort = NCCL_VERSION(2, 21, 5);
+
+bool is_old() { return double_is_set("RRFP_DOUBLE_WITH", "nccl-2.21"); }
+
 ncclResult_t version(int* code) {
-  *code = NCCL_VERSION_CODE;
+  *code = is_old() ? kWithoutGroupedAbort : NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 
@@ -149,7 +177,8 @@ ncclResult_t init(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclCo
       DoubleNcclBoard::attach(name, ranks, rank, current_double_device());
   if (!board.ok()) return nccl_failure(ncclInvalidArgument, board.error().message);
   const bool blocking = config == nullptr || config->blocking != 0;
-  const auto made = std::make_shared<DoubleNcclCommunicator>(std::move(*board), rank, blocking);
+  const auto made = std::make_shared<DoubleNcclCommunicator>(std::move(*board), rank,
+                                                             current_double_device(), blocking);
   *comm = add_handle(made);
   if (!blocking) return ncclInProgress;
   if (group().depth > 0) {
@@ -187,8 +216,11 @@ ncclResult_t abort(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   ncclResult_t why = ncclSuccess;
   const Communicator found = give_back(comm, "ncclCommAbort", why);
-  if (found != nullptr) found->abort();
-  return why;
+  if (found == nullptr) return why;
+  found->abort();
+  if (group().depth == 0 || is_old()) return wait_for_device(found->device());
+  group().aborted_on.push_back(found->device());
+  return ncclSuccess;
 }
 
 ncclResult_t group_start() {

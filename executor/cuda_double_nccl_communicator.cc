@@ -2,15 +2,17 @@
 
 #include <utility>
 
+#include "executor/cuda_double_devices.h"
 #include "executor/cuda_double_nccl_errors.h"
 
 namespace rrfp {
 
 DoubleNcclCommunicator::DoubleNcclCommunicator(std::unique_ptr<DoubleNcclBoard> board, int rank,
-                                               bool blocking)
+                                               int device, bool blocking)
     : link_(std::make_shared<DoubleNcclLink>()), blocking_(blocking) {
   link_->board = std::move(board);
   link_->rank = rank;
+  link_->device = device;
 }
 
 ncclResult_t DoubleNcclCommunicator::ask() {
@@ -121,8 +123,9 @@ bool DoubleNcclCommunicator::connected() const {
 ncclResult_t DoubleNcclCommunicator::enqueue_issued() {
   auto launch = std::make_shared<DoubleNcclLaunch>(std::move(*issued_));
   issued_.reset();
-  const cudaError_t code =
-      enqueue(launch->stream, launch->work, [link = link_, launch] { work_off(*link, *launch); });
+  const auto kernel = std::make_shared<DoubleSpinningKernel>(link_->device);
+  const cudaError_t code = enqueue(launch->stream, launch->work,
+                                   [link = link_, launch, kernel] { work_off(*link, *launch); });
   state_ = State::kReady;
   // Work that is objected to is not done, and what follows it waits for it.
   if (code != cudaSuccess) link_->stopped.store(true);

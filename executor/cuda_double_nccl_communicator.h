@@ -26,10 +26,12 @@ namespace rrfp {
 
 class DoubleNcclCommunicator {
  public:
-  /// REQUIRES: the board has been attached to as `rank`.
-  DoubleNcclCommunicator(std::unique_ptr<DoubleNcclBoard> board, int rank, bool blocking);
+  /// REQUIRES: the board has been attached to as `rank`, on `device`.
+  DoubleNcclCommunicator(std::unique_ptr<DoubleNcclBoard> board, int rank, int device,
+                         bool blocking);
 
   bool blocking() const { return blocking_; }
+  int device() const { return link_->device; }
   /// What ncclCommGetAsyncError gives; the communicator gets on by it.
   ncclResult_t ask();
   /// Asks until it is no longer in progress.
@@ -42,7 +44,7 @@ class DoubleNcclCommunicator {
   ncclResult_t finalize();
   /// Objects where NCCL would wait for what may never come.
   ncclResult_t destroy();
-  /// Its launches end without data. The other members are not told.
+  /// Its launches will end without data. The other members are not told.
   void abort();
 
  private:

@@ -28,6 +28,7 @@ namespace rrfp {
 struct DoubleNcclLink {
   std::unique_ptr<DoubleNcclBoard> board;
   int rank = 0;
+  int device = 0;
   std::atomic<bool> stopped{false};  ///< aborted, or an objection was made
   std::atomic<std::uint64_t> launches_done{0};
 

@@ -8,6 +8,7 @@
 //  RRFP_DOUBLE_WITH, likewise:
 //    green-contexts: a driver that can confine streams to some SMs.
 //    late-sends: a send of NCCL of any size waits until it was received.
+//    nccl-2.21: an NCCL that cannot abort communicators as a group.
 //  RRFP_DOUBLE_SLOW_COPIES, RRFP_DOUBLE_CONTENTION_PERCENT: a device whose
 //    copies, or kernels beside each other, take longer (cuda_double_runtime.cc,
 //    cuda_double_launchers.cc).

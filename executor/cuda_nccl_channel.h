@@ -54,7 +54,7 @@ class CudaNcclChannel {
   /// idle; both ends, at the same point of an order that all processes keep.
   Result<double> measure_ns(CudaPartition& partition, std::size_t bytes);
   bool sends() const { return end_ == End::kSends; }
-  void abort() { communicator_->abort(); }
+  CudaNcclCommunicator& communicator() { return *communicator_; }
 
  private:
   struct Running {

@@ -1,6 +1,7 @@
 #include "executor/cuda_nccl_communicator.h"
 
 #include <string>
+#include <thread>
 
 #include "executor/clock.h"
 
@@ -63,6 +64,26 @@ void CudaNcclCommunicator::abort() {
   if (communicator_ == nullptr) return;
   nccl_.abort(communicator_);
   communicator_ = nullptr;
+}
+
+void CudaNcclCommunicator::abort_together(const std::vector<CudaNcclCommunicator*>& all) {
+  std::vector<CudaNcclCommunicator*> alive;
+  for (CudaNcclCommunicator* const one : all) {
+    if (one != nullptr && one->communicator_ != nullptr) alive.push_back(one);
+  }
+  if (alive.empty()) return;
+  const CudaNcclFunctions& nccl = alive.front()->nccl_;
+  int version = 0;
+  nccl.version(&version);
+  if (version >= kOldestWithGroupedAbort) {
+    nccl.group_start();
+    for (CudaNcclCommunicator* const one : alive) one->abort();
+    nccl.group_end();
+    return;
+  }
+  std::vector<std::thread> threads;
+  for (CudaNcclCommunicator* const one : alive) threads.emplace_back([one] { one->abort(); });
+  for (std::thread& thread : threads) thread.join();
 }
 
 Result<void> CudaNcclCommunicator::send(const void* from, std::size_t bytes, int peer,

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "executor/cuda_nccl_functions.h"
 
@@ -50,7 +51,11 @@ class CudaNcclCommunicator {
   Result<void> wait_until_ready(std::int64_t patience_ns);
 
   /// Work that waits in a stream for a peer ends, and all later calls fail.
+  /// Waits for the device, on which no other communicator's work may wait.
   void abort();
+  /// The same for all that a device has. One after the other they would wait for
+  /// each other's work. Null ones are passed over.
+  static void abort_together(const std::vector<CudaNcclCommunicator*>& all);
 
  private:
   explicit CudaNcclCommunicator(const CudaNcclFunctions& nccl) : nccl_(nccl) {}

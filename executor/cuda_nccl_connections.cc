@@ -130,9 +130,20 @@ Result<std::vector<LinkFigures>> CudaNcclConnections::measure(const CudaPeers& p
                                          : Result<std::vector<LinkFigures>>(before.error()));
 }
 
+// A channel by itself could not be given back while another one's transfer waits for its peer.
+CudaNcclConnections::~CudaNcclConnections() {
+  if (!idle()) abort();
+}
+
+bool CudaNcclConnections::idle() const {
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->idle(); });
+}
+
 void CudaNcclConnections::abort() {
-  for (const auto& channel : channels_) channel->abort();
-  if (lanes_ != nullptr) lanes_->abort();
+  std::vector<CudaNcclCommunicator*> all = {lanes_.get()};
+  for (const auto& channel : channels_) all.push_back(&channel->communicator());
+  CudaNcclCommunicator::abort_together(all);
 }
 
 std::unique_ptr<Transport> CudaNcclConnections::transport(

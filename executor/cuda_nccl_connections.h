@@ -22,6 +22,7 @@ class CudaNcclConnections final : public CudaConnections {
   static Result<std::shared_ptr<CudaNcclConnections>> connect(
       const CudaSettings& settings, const CudaPeers& peers,
       std::shared_ptr<CudaDevicePartitions> partitions);
+  ~CudaNcclConnections() override;
 
   std::string describe() const override { return "NCCL " + version_; }
   std::unique_ptr<Transport> transport(const std::shared_ptr<CudaConnections>& self,
@@ -31,6 +32,9 @@ class CudaNcclConnections final : public CudaConnections {
   Result<std::vector<LinkFigures>> measure(const CudaPeers& peers, std::size_t message_bytes,
                                            const Result<DeviceTimes>& before) override;
   void abort() override;
+
+  /// No tensor is on its way.
+  bool idle() const;
 
   /// Null where no tensor travels that way.
   CudaNcclChannel* to(int endpoint) const { return find(to_, endpoint); }

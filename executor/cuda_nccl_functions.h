@@ -32,6 +32,8 @@ struct CudaNcclFunctions {
 
 /// The oldest that has all of them, and finalizes as is done here.
 inline constexpr int kOldestNccl = NCCL_VERSION(2, 20, 0);
+/// From this one on, aborts in a group are one abort of all.
+inline constexpr int kOldestWithGroupedAbort = NCCL_VERSION(2, 22, 0);
 
 /// As NCCL writes them: 22809 is 2.28.9.
 inline std::string nccl_version_text(int version) {

@@ -1,6 +1,5 @@
 #include "executor/cuda_nccl_transport.h"
 
-#include <algorithm>
 #include <string>
 
 #include "scheduler_core/check.h"
@@ -12,11 +11,7 @@ CudaNcclTransport::~CudaNcclTransport() {
   if (!idle()) connections_->abort();
 }
 
-bool CudaNcclTransport::idle() const {
-  const auto& channels = connections_->channels();
-  return std::all_of(channels.begin(), channels.end(),
-                     [](const auto& channel) { return channel->idle(); });
-}
+bool CudaNcclTransport::idle() const { return connections_->idle(); }
 
 void CudaNcclTransport::send(const Letter& letter, Payload payload) {
   const std::optional<CudaMessage> message =
@@ -86,8 +81,9 @@ bool CudaNcclTransport::take_received(Delivery& delivery) {
   return false;
 }
 
+// After a failure letters are all that is left to say; one of them is about it.
 bool CudaNcclTransport::flushed() {
-  if (failed()) return true;
+  if (failed()) return control().flushed();
   finish_sends();
   return idle() && control().flushed();
 }

@@ -217,6 +217,39 @@ TEST_F(CudaNcclMisuse, ACommunicatorIsUsedAfterItWasAborted) {
   expect_objection("ncclSend is called on a communicator after ncclCommAbort");
 }
 
+// NCCL frees what a communicator has, which waits for the kernels of the other one.
+TEST_F(CudaNcclMisuse, CommunicatorsOfOneDeviceAreAbortedOneAfterTheOther) {
+  const ncclUniqueId id = new_nccl_id();
+  NcclMember other(id, 0, 2);
+  NcclMember its_peer(id, 1, 2);
+  for (NcclMember* const of : {&other, &its_peer}) ASSERT_EQ(of->settle(), ncclSuccess);
+  const NcclBuffer to(kSmall);
+  EXPECT_EQ(other.send(*numbers_, 1), ncclInProgress);  // connects them, and ends
+  EXPECT_EQ(its_peer.receive(to, 0), ncclInProgress);
+  for (NcclMember* const of : {&other, &its_peer}) EXPECT_EQ(of->settle(), ncclSuccess);
+  EXPECT_TRUE(its_peer.ends());
+  EXPECT_EQ(other.send(*large_, 1), ncclInProgress);
+  EXPECT_EQ(member(0).receive(*into_, 1), ncclInProgress);
+  for (NcclMember* const of : {&member(0), &other}) EXPECT_EQ(of->settle(), ncclSuccess);
+  expect_none();
+  EXPECT_EQ(nccl().abort(member(0).let_go()), ncclInvalidUsage);
+  expect_objection("ncclCommAbort waits for device 0, on which another communicator's kernel");
+  for (NcclMember* const of : {&member(0), &other}) EXPECT_TRUE(of->ends()) << "no test hangs";
+}
+
+TEST_F(CudaNcclMisuse, CommunicatorsAreAbortedInAGroupByAnNcclThatDoesThemOneAfterTheOther) {
+  setenv("RRFP_DOUBLE_WITH", "nccl-2.21", 1);
+  EXPECT_EQ(member(0).receive(*into_, 1), ncclInProgress);
+  EXPECT_EQ(member(0).settle(), ncclSuccess);
+  NcclMember idle(new_nccl_id(), 0, 1);
+  ASSERT_EQ(idle.settle(), ncclSuccess);
+  nccl().group_start();
+  EXPECT_EQ(nccl().abort(idle.let_go()), ncclInvalidUsage);
+  expect_objection("ncclCommAbort waits for device 0");
+  nccl().abort(member(0).let_go());
+  nccl().group_end();
+}
+
 TEST_F(CudaNcclMisuse, ACommunicatorIsDestroyedTwice) {
   ncclComm_t const comm = member(0).let_go();
   EXPECT_EQ(nccl().destroy(comm), ncclSuccess);

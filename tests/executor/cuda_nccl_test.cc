@@ -8,6 +8,7 @@
 #include <functional>
 #include <thread>
 
+#include "executor/cuda_double_devices.h"
 #include "executor/cuda_double_streams.h"
 #include "executor/cuda_launchers.h"
 #include "executor/cuda_nccl_connections.h"
@@ -222,6 +223,89 @@ TEST_F(CudaNccl, APeerThatDoesNotComeIsNamedByItsChannel) {
   transports_.clear();
   connections_.clear();
   EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 4'000 * kMillisecond);
+}
+
+// One after the other, the first abort would wait for the second channel's send: the double
+// objects.
+TEST_F(CudaNccl, AllChannelsAreGivenUpAtOnce) {
+  for (const char* nccl : {"", "nccl-2.21"}) {
+    setenv("RRFP_DOUBLE_WITH", nccl, 1);
+    connect({1, 3, 1});
+    send(1, 0, 1'000'000, 1);
+    send(1, 2, 1'000'000, 2);
+    std::vector<Letter> came;
+    look_until({1}, came, [] { return spinning_kernels(1) == 2; });
+    connections_[1]->abort();
+    EXPECT_EQ(spinning_kernels(1), 0);
+    EXPECT_EQ(DoubleMachine::get().objection(), "") << nccl;
+    look_until({1}, came, [&] { return !transport(1).status().ok(); });
+    transports_.clear();
+    connections_.clear();
+  }
+  unsetenv("RRFP_DOUBLE_WITH");
+}
+
+// As above, by whoever lets go of connections that are not idle.
+TEST_F(CudaNccl, ConnectionsThatAreLetGoOfGiveUpAllChannelsAtOnce) {
+  connect({1, 3, 1});
+  for (const int to : {0, 2}) {
+    const Result<void*> block = partition(1).blocks().take(1'000'000);
+    ASSERT_TRUE(block.ok());
+    connections_[1]->to(to)->push({Letter{}, {*block, 1'000'000, &partition(1).blocks()}});
+  }
+  const std::int64_t give_up_ns = MonotonicClock::read_ns() + kPatienceNs;
+  while (spinning_kernels(1) < 2 && MonotonicClock::read_ns() < give_up_ns) {
+    for (const int to : {0, 2}) ASSERT_TRUE(connections_[1]->to(to)->step().ok());
+  }
+  transports_.erase(transports_.begin() + 1);
+  connections_[1].reset();
+  EXPECT_EQ(spinning_kernels(1), 0);
+}
+
+// Keeps what is told until it is flushed for the second time.
+class SlowControl final : public CudaCarriedTransport {
+ public:
+  explicit SlowControl(Transport& below) : CudaCarriedTransport(below, 0) {}
+  void tell(const Letter& letter) override { kept_.push_back(letter); }
+  void send(const Letter& letter, Payload payload) override {
+    control().send(letter, std::move(payload));
+  }
+  bool poll(Delivery& delivery) override { return control().poll(delivery); }
+  void receive(const Letter& announced) override { control().receive(announced); }
+  bool flushed() override {
+    if (asked_++ == 0) return false;
+    for (const Letter& letter : kept_) control().tell(letter);
+    kept_.clear();
+    return control().flushed();
+  }
+
+ private:
+  bool idle() const override { return true; }
+  std::vector<Letter> kept_;
+  int asked_ = 0;
+};
+
+TEST_F(CudaNccl, TheLastLettersLeaveAfterAFailureToo) {
+  connect({1, 2, 1});
+  SlowControl slow(network_->transport(0));
+  CudaNcclTransport failing(connections_[0], slow);
+  Letter letter;
+  letter.tag = Tag::kMessage;
+  letter.from = 1;
+  letter.device_bytes = 8;
+  letter.sequence = 7;  // not the next
+  network_->transport(1).tell(letter);
+  Delivery delivery;
+  EXPECT_FALSE(failing.poll(delivery));
+  ASSERT_FALSE(failing.status().ok());
+  Letter last;
+  last.tag = Tag::kEnd;
+  last.to = 1;
+  failing.tell(last);
+  EXPECT_FALSE(failing.flushed()) << "the control plane still has it";
+  EXPECT_TRUE(failing.flushed());
+  ASSERT_TRUE(network_->transport(1).poll(delivery));
+  EXPECT_EQ(delivery.letter.tag, Tag::kEnd);
 }
 
 TEST_F(CudaNccl, AnAnnouncementOutOfOrderIsRefused) {
