@@ -47,10 +47,16 @@ struct CudaSettings {
   std::size_t payload_limit = std::numeric_limits<std::size_t>::max();
   /// What waits for another process for longer is taken for lost.
   std::int64_t patience_ns = 5'000'000'000;
+  /// Processes that have met are connected within this, or none of them is.
+  std::int64_t connect_ns = 60'000'000'000;
   /// Between two looks at what a stream has done; 0: look all the time.
   std::int64_t look_every_ns = 0;
   /// Matrix products of training may round their inputs to TF32.
   bool tf32 = false;
+  /// Bytes of each lane's part in the largest sum that training makes.
+  std::size_t largest_part_bytes = 0;
+  /// For errors; empty: without the names of tasks.
+  std::function<std::string(TaskId task)> name_of_task;
 };
 
 /// What workers that are processes need to reach each other.
@@ -110,7 +116,7 @@ struct CudaModule {
   /// seconds. REQUIRES: the device is listed by survey().
   void (*check)(int device, const OnCudaCheck& tell) = nullptr;
 };
-inline constexpr int kCudaModuleVersion = 5;
+inline constexpr int kCudaModuleVersion = 6;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";
 
 }  // namespace rrfp

@@ -17,25 +17,31 @@ constexpr std::int64_t kSenderFirstNs = 500'000;
 
 Result<std::unique_ptr<CudaNcclChannel>> CudaNcclChannel::open(const CudaNcclFunctions& nccl,
                                                                const ncclUniqueId& id, End end,
-                                                               CudaBlocks& blocks, std::string name,
-                                                               std::int64_t connect_ns,
-                                                               std::int64_t patience_ns) {
-  std::unique_ptr<CudaNcclChannel> made(new CudaNcclChannel(end, std::move(name), patience_ns));
+                                                               CudaBlocks& blocks, Manner manner,
+                                                               std::int64_t connect_ns) {
+  std::unique_ptr<CudaNcclChannel> made(new CudaNcclChannel(end, std::move(manner)));
+  const Result<void> connected = made->connect(nccl, id, blocks, connect_ns);
+  if (connected.ok()) return made;
+  return Error{made->manner_.name + " cannot be connected: " + connected.error().message};
+}
+
+Result<void> CudaNcclChannel::connect(const CudaNcclFunctions& nccl, const ncclUniqueId& id,
+                                      CudaBlocks& blocks, std::int64_t connect_ns) {
+  const std::int64_t until_ns = MonotonicClock::read_ns() + connect_ns;
   Result<std::unique_ptr<CudaNcclCommunicator>> communicator =
-      CudaNcclCommunicator::create(nccl, id, 2, end == End::kSends ? 0 : 1, connect_ns);
-  if (!communicator.ok()) return Error{made->name_ + ": " + communicator.error().message};
-  made->communicator_ = std::move(*communicator);
+      CudaNcclCommunicator::create(nccl, id, 2, sends() ? 0 : 1, connect_ns);
+  if (!communicator.ok()) return communicator.error();
+  communicator_ = std::move(*communicator);
   const Result<int> priority = highest_stream_priority();
   if (!priority.ok()) return priority.error();
   Result<void> stream =
       check_cuda("cudaStreamCreateWithPriority",
-                 cudaStreamCreateWithPriority(&made->stream_, cudaStreamNonBlocking, *priority));
-  if (!stream.ok()) return stream.error();
-  Result<std::unique_ptr<CudaMarks>> marks = CudaMarks::create(made->stream_);
+                 cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, *priority));
+  if (!stream.ok()) return stream;
+  Result<std::unique_ptr<CudaMarks>> marks = CudaMarks::create(stream_);
   if (!marks.ok()) return marks.error();
-  made->marks_ = std::move(*marks);
-  if (Result<void> warm = made->warm_up(blocks, connect_ns); !warm.ok()) return warm.error();
-  return made;
+  marks_ = std::move(*marks);
+  return warm_up(blocks, until_ns - MonotonicClock::read_ns());
 }
 
 // What is still under way ends when the communicator is aborted.
@@ -49,20 +55,17 @@ CudaNcclChannel::~CudaNcclChannel() {
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
-Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, std::int64_t connect_ns) {
+Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, std::int64_t patience_ns) {
   const Result<void*> block = blocks.take(kWarmUpBytes);
   if (!block.ok()) return block.error();
-  const std::int64_t usual_ns = std::exchange(patience_ns_, connect_ns);
-  push({Letter{}, {*block, kWarmUpBytes, &blocks}});
-  while (true) {
-    const Result<std::optional<Transfer>> done = step();
-    if (!done.ok()) return done.error();
-    if (*done) break;
-    sleep_for_ns(kBetweenNcclLooksNs);
+  Result<void> moved = issue(*block, kWarmUpBytes);
+  if (moved.ok()) moved = communicator_->wait_until_done(*marks_, patience_ns);
+  if (!moved.ok()) {
+    communicator_->abort();  // what waits in the stream uses the block
+    cudaStreamSynchronize(stream_);
   }
-  patience_ns_ = usual_ns;
   blocks.give_back(*block);
-  return {};
+  return moved;
 }
 
 Result<double> CudaNcclChannel::measure_ns(CudaPartition& partition, std::size_t bytes) {
@@ -73,7 +76,7 @@ Result<double> CudaNcclChannel::measure_ns(CudaPartition& partition, std::size_t
     const Result<double> ns = measure_once_ns(partition, memory->data(), bytes);
     if (!ns.ok()) {
       communicator_->abort();  // what waits in the stream would wait for good
-      return Error{name_ + ": the measuring with " + std::to_string(bytes) +
+      return Error{manner_.name + ": the measuring with " + std::to_string(bytes) +
                    " bytes: " + ns.error().message};
     }
     if (round >= 0) all.push_back(*ns);
@@ -93,39 +96,29 @@ Result<double> CudaNcclChannel::measure_once_ns(CudaPartition& partition, void* 
   Result<void> issued;
   Result<void> started = watch.start(stream_, [&](cudaStream_t) {
     issued = issue(memory, bytes);
-    if (issued.ok()) issued = communicator_->wait_until_ready(patience_ns_);
+    if (issued.ok()) issued = communicator_->wait_until_ready(manner_.patience_ns);
     return cudaSuccess;
   });
   if (!issued.ok()) return issued.error();
   if (!started.ok()) return started.error();
-  if (Result<void> idle = wait_for_stream(); !idle.ok()) return idle.error();
+  // What a lost peer leaves in the stream does not end by itself.
+  Result<void> done = communicator_->wait_until_done(*marks_, manner_.patience_ns);
+  if (!done.ok()) return done.error();
   return sends() ? Result<double>(0.0) : watch.ns();
 }
 
-// What a lost peer leaves in the stream does not end by itself.
-Result<void> CudaNcclChannel::wait_for_stream() {
-  const Result<std::int64_t> mark = marks_->leave();
-  if (!mark.ok()) return mark.error();
-  const std::int64_t begin_ns = MonotonicClock::read_ns();
-  while (true) {
-    const Result<std::int64_t> reached = marks_->reached();
-    if (!reached.ok()) return reached.error();
-    if (*reached >= *mark) return {};
-    if (const Result<bool> ready = communicator_->ready(); !ready.ok()) return ready.error();
-    if (const std::optional<Error> given_up = late(begin_ns)) return *given_up;
-    sleep_for_ns(kBetweenNcclLooksNs);
-  }
-}
-
 Error CudaNcclChannel::error(const Transfer& transfer, const std::string& what) const {
-  return Error{name_ + ": the " + (sends() ? "send" : "receive") + " of " +
-               std::to_string(transfer.message.bytes) + " bytes (number " +
+  const TaskId task = transfer.letter.task;
+  const std::string use =
+      task != kNoTask && manner_.name_of_task ? " for " + manner_.name_of_task(task) : "";
+  return Error{manner_.name + ": the " + (sends() ? "send" : "receive") + " of " +
+               std::to_string(transfer.message.bytes) + " bytes" + use + " (number " +
                std::to_string(transfer.letter.sequence) + " of the channel): " + what};
 }
 
 std::optional<Error> CudaNcclChannel::late(std::int64_t since_ns) const {
   const std::int64_t waited_ns = MonotonicClock::read_ns() - since_ns;
-  if (waited_ns <= patience_ns_) return std::nullopt;
+  if (waited_ns <= manner_.patience_ns) return std::nullopt;
   return Error{"the other end has not come within " + std::to_string(waited_ns / 1'000'000) +
                " ms"};
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,22 +32,29 @@ class CudaNcclChannel {
   };
   enum class End : std::uint8_t { kSends, kReceives };
 
+  /// How errors call the channel and what it is for, and how long a transfer may
+  /// take once it is connected.
+  struct Manner {
+    std::string name;
+    std::function<std::string(TaskId task)> name_of_task;  ///< may be empty
+    std::int64_t patience_ns = 0;
+  };
+
   /// Waits for the other end up to `connect_ns`, and moves a few bytes so that
-  /// nothing is set up later. From then on a transfer may take `patience_ns`.
-  /// `name`: of the channel, for errors. REQUIRES: both ends, at the same point
-  /// of an order that all processes keep.
+  /// nothing is set up later. REQUIRES: both ends, at the same point of an order
+  /// that all processes keep.
   static Result<std::unique_ptr<CudaNcclChannel>> open(const CudaNcclFunctions& nccl,
                                                        const ncclUniqueId& id, End end,
-                                                       CudaBlocks& blocks, std::string name,
-                                                       std::int64_t connect_ns,
-                                                       std::int64_t patience_ns);
+                                                       CudaBlocks& blocks, Manner manner,
+                                                       std::int64_t connect_ns);
   ~CudaNcclChannel();
   CudaNcclChannel(const CudaNcclChannel&) = delete;
   CudaNcclChannel& operator=(const CudaNcclChannel&) = delete;
 
   void push(const Transfer& transfer) { waiting_.push_back(transfer); }
   /// Issues what can be issued; gives the oldest transfer that has ended, once.
-  /// The error names the channel and the transfer.
+  /// The error names the channel, the task that the tensor is for, and the
+  /// transfer.
   Result<std::optional<Transfer>> step();
   bool idle() const { return waiting_.empty() && running_.empty(); }
   /// How long a message of `bytes` takes, once both ends have come to it: by
@@ -62,20 +70,19 @@ class CudaNcclChannel {
     std::int64_t mark = 0;
   };
 
-  CudaNcclChannel(End end, std::string name, std::int64_t patience_ns)
-      : end_(end), name_(std::move(name)), patience_ns_(patience_ns) {}
-  Result<void> warm_up(CudaBlocks& blocks, std::int64_t connect_ns);
+  CudaNcclChannel(End end, Manner manner) : end_(end), manner_(std::move(manner)) {}
+  Result<void> connect(const CudaNcclFunctions& nccl, const ncclUniqueId& id, CudaBlocks& blocks,
+                       std::int64_t connect_ns);
+  Result<void> warm_up(CudaBlocks& blocks, std::int64_t patience_ns);
   /// The next operation of this end, on `bytes` at `memory`.
   Result<void> issue(void* memory, std::size_t bytes);
   Result<double> measure_once_ns(CudaPartition& partition, void* memory, std::size_t bytes);
-  Result<void> wait_for_stream();
   /// None within the patience.
   std::optional<Error> late(std::int64_t since_ns) const;
   Error error(const Transfer& transfer, const std::string& what) const;
 
   const End end_;
-  const std::string name_;
-  std::int64_t patience_ns_;
+  const Manner manner_;
   std::unique_ptr<CudaNcclCommunicator> communicator_;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<CudaMarks> marks_;

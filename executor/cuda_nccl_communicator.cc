@@ -137,4 +137,24 @@ Result<void> CudaNcclCommunicator::wait_until_ready(std::int64_t patience_ns) {
   }
 }
 
+Result<void> CudaNcclCommunicator::wait_until_done(CudaMarks& marks, std::int64_t patience_ns) {
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  if (Result<void> in_stream = wait_until_ready(patience_ns); !in_stream.ok()) return in_stream;
+  const Result<std::int64_t> mark = marks.leave();
+  if (!mark.ok()) return mark.error();
+  while (true) {
+    const Result<std::int64_t> reached = marks.reached();
+    if (!reached.ok()) return reached.error();
+    if (*reached >= *mark) return {};
+    // A peer that is lost shows up here.
+    if (const Result<bool> well = ready(); !well.ok()) return well.error();
+    const std::int64_t waited_ns = MonotonicClock::read_ns() - begin_ns;
+    if (waited_ns > patience_ns) {
+      return Error{"the other end has not come within " + std::to_string(waited_ns / 1'000'000) +
+                   " ms"};
+    }
+    sleep_for_ns(kBetweenNcclLooksNs);
+  }
+}
+
 }  // namespace rrfp

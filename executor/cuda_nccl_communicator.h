@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "executor/cuda_marks.h"
 #include "executor/cuda_nccl_functions.h"
 
 namespace rrfp {
@@ -49,6 +50,9 @@ class CudaNcclCommunicator {
   Result<bool> ready();
   /// Looks until then.
   Result<void> wait_until_ready(std::int64_t patience_ns);
+  /// Looks until what was issued has been done, too. `marks`: of its stream.
+  /// After an error it may be in the stream for good, until an abort.
+  Result<void> wait_until_done(CudaMarks& marks, std::int64_t patience_ns);
 
   /// Work that waits in a stream for a peer ends, and all later calls fail.
   /// Waits for the device, on which no other communicator's work may wait.

@@ -2,17 +2,27 @@
 
 #include <algorithm>
 
+#include "executor/agreement.h"
+#include "executor/clock.h"
 #include "executor/cuda_error.h"
+#include "executor/cuda_memory.h"
 #include "executor/cuda_nccl_figures.h"
-#include "executor/cuda_nccl_meeting.h"
 #include "executor/cuda_nccl_transport.h"
 
 namespace rrfp {
 
 namespace {
 
-// Making a communicator takes seconds where many are made at a time.
-constexpr std::int64_t kConnectNs = 60'000'000'000;
+std::int64_t left_ns(std::int64_t until_ns) {
+  return std::max<std::int64_t>(until_ns - MonotonicClock::read_ns(), 0);
+}
+
+// A process that only waited in vain for others leaves it to them to say what the matter is.
+Result<void> agree_on(LaneExchange& everyone, const Result<void>& opened, std::int64_t until_ns) {
+  const bool waited = !opened.ok() && left_ns(until_ns) == 0;
+  Result<void> all_are = agree(everyone, waited ? Result<void>() : opened);
+  return all_are.ok() ? agree(everyone, opened) : all_are;
+}
 
 // The all-gather of a group of lanes, in the compute stream of each: lanes start the same tasks in
 // the same order, so they also come to their sums in one order.
@@ -70,29 +80,44 @@ Result<std::shared_ptr<CudaNcclConnections>> CudaNcclConnections::connect(
   int version = 0;
   nccl->version(&version);
   made->version_ = nccl_version_text(version);
-  Result<void> opened = made->open_channels(*nccl, peers, meeting->channel_ids);
-  if (opened.ok() && settings.grid.lanes > 1) {
-    const Place place = settings.grid.place(peers.endpoint);
-    const int first = settings.grid.endpoint({place.replica, place.rank, 0});
-    opened =
-        made->open_lanes(*nccl, peers, meeting->greetings[static_cast<std::size_t>(first)].lanes);
-  }
-  if (opened.ok()) return made;
+  // All have met just now, so all give up at the same time.
+  const std::int64_t until_ns =
+      MonotonicClock::read_ns() + std::max(settings.connect_ns, settings.patience_ns);
+  const Result<void> opened = made->open(*nccl, peers, *meeting, until_ns);
+  if (!opened.ok()) made->abort();
+  Result<void> all_opened = agree_on(*peers.everyone, opened, until_ns);
+  if (all_opened.ok()) return made;
   made->abort();
-  return opened.error();
+  return all_opened.error();
+}
+
+Result<void> CudaNcclConnections::open(const CudaNcclFunctions& nccl, const CudaPeers& peers,
+                                       const CudaMeeting& meeting, std::int64_t until_ns) {
+  Result<void> opened = open_channels(nccl, peers, meeting.channel_ids, until_ns);
+  if (!opened.ok() || settings_.grid.lanes == 1) return opened;
+  const Place place = settings_.grid.place(peers.endpoint);
+  const int first = settings_.grid.endpoint({place.replica, place.rank, 0});
+  opened =
+      open_lanes(nccl, peers, meeting.greetings[static_cast<std::size_t>(first)].lanes, until_ns);
+  if (opened.ok()) opened = warm_up_lanes(until_ns);
+  if (opened.ok()) return {};
+  return Error{"the lanes of rank " + std::to_string(place.rank) +
+               " cannot be connected: " + opened.error().message};
 }
 
 Result<void> CudaNcclConnections::open_channels(const CudaNcclFunctions& nccl,
                                                 const CudaPeers& peers,
-                                                const std::vector<ncclUniqueId>& ids) {
+                                                const std::vector<ncclUniqueId>& ids,
+                                                std::int64_t until_ns) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto [from, to] = peers.channels[i];
     const bool sends = from == peers.endpoint;
     if (!sends && to != peers.endpoint) continue;
     Result<std::unique_ptr<CudaNcclChannel>> channel = CudaNcclChannel::open(
         nccl, ids[i], sends ? CudaNcclChannel::End::kSends : CudaNcclChannel::End::kReceives,
-        partition().blocks(), channel_name(settings_.grid, from, to),
-        std::max(kConnectNs, patience_ns()), patience_ns());
+        partition().blocks(),
+        {channel_name(settings_.grid, from, to), settings_.name_of_task, patience_ns()},
+        left_ns(until_ns));
     if (!channel.ok()) return channel.error();
     (sends ? to_ : from_)[sends ? to : from] = channel->get();
     channels_.push_back(std::move(*channel));
@@ -101,26 +126,34 @@ Result<void> CudaNcclConnections::open_channels(const CudaNcclFunctions& nccl,
 }
 
 Result<void> CudaNcclConnections::open_lanes(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                                             const ncclUniqueId& id) {
-  const int lanes = settings_.grid.lanes;
-  const std::int64_t connect_ns = std::max(kConnectNs, patience_ns());
-  const auto named = [&](const Error& error) {
-    return Error{"the lanes of rank " + std::to_string(settings_.grid.place(peers.endpoint).rank) +
-                 ": " + error.message};
-  };
+                                             const ncclUniqueId& id, std::int64_t until_ns) {
   Result<std::unique_ptr<CudaNcclCommunicator>> made = CudaNcclCommunicator::create(
-      nccl, id, lanes, settings_.grid.place(peers.endpoint).lane, connect_ns);
-  if (!made.ok()) return named(made.error());
+      nccl, id, settings_.grid.lanes, settings_.grid.place(peers.endpoint).lane, left_ns(until_ns));
+  if (!made.ok()) return made.error();
   lanes_ = std::move(*made);
-  const Result<CudaMemory> bytes =
-      CudaMemory::create(static_cast<std::size_t>(lanes + 1), "the first of the lanes' sums");
-  if (!bytes.ok()) return bytes.error();
-  const cudaStream_t stream = partition().compute();
-  Result<void> gathered = lanes_->all_gather(bytes->data(), bytes->data() + 1, 1, stream);
-  if (gathered.ok()) gathered = lanes_->wait_until_ready(connect_ns);
-  if (!gathered.ok()) return named(gathered.error());
-  // All lanes have connected, so this ends; or the job does, by mpirun or by a lost connection.
-  return check_cuda("cudaStreamSynchronize", cudaStreamSynchronize(stream));
+  return {};
+}
+
+// By its size NCCL chooses how a sum is carried, and each way connects at its first use.
+Result<void> CudaNcclConnections::warm_up_lanes(std::int64_t until_ns) {
+  constexpr std::size_t kStep = 16;
+  const auto lanes = static_cast<std::size_t>(settings_.grid.lanes);
+  const std::size_t largest = std::max<std::size_t>(settings_.largest_part_bytes, 1);
+  const Result<CudaMemory> memory =
+      CudaMemory::create((lanes + 1) * largest, "the first of the lanes' sums");
+  if (!memory.ok()) return memory.error();
+  Result<void> done;
+  for (std::size_t bytes = 1; done.ok(); bytes = std::min(bytes * kStep, largest)) {
+    done =
+        lanes_->all_gather(memory->data(), memory->data() + largest, bytes, partition().compute());
+    if (done.ok()) done = lanes_->wait_until_done(partition().compute_marks(), left_ns(until_ns));
+    if (bytes == largest) break;
+  }
+  if (!done.ok()) {
+    abort();  // what waits in the stream uses the memory
+    cudaStreamSynchronize(partition().compute());
+  }
+  return done;
 }
 
 Result<std::vector<LinkFigures>> CudaNcclConnections::measure(const CudaPeers& peers,

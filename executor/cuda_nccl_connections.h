@@ -2,7 +2,11 @@
 // or receives on, and one for its group of lanes.
 //
 // Connections of NCCL are made at first use, which is a hidden rendezvous; so
-// all of them are made here, and used once, in one order of the whole job.
+// all of them are made here, and used once, in one order of the whole job; the
+// lanes' for sums of all sizes, which NCCL may carry in different ways.
+//
+// Invariants
+//  1. Either all processes are connected, or none is and all have one error.
 //
 // Not thread safe.
 #pragma once
@@ -14,6 +18,7 @@
 
 #include "executor/cuda_connections.h"
 #include "executor/cuda_nccl_channel.h"
+#include "executor/cuda_nccl_meeting.h"
 
 namespace rrfp {
 
@@ -55,10 +60,13 @@ class CudaNcclConnections final : public CudaConnections {
     const auto found = ends.find(endpoint);
     return found == ends.end() ? nullptr : found->second;
   }
+  Result<void> open(const CudaNcclFunctions& nccl, const CudaPeers& peers,
+                    const CudaMeeting& meeting, std::int64_t until_ns);
   Result<void> open_channels(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                             const std::vector<ncclUniqueId>& ids);
+                             const std::vector<ncclUniqueId>& ids, std::int64_t until_ns);
   Result<void> open_lanes(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                          const ncclUniqueId& id);
+                          const ncclUniqueId& id, std::int64_t until_ns);
+  Result<void> warm_up_lanes(std::int64_t until_ns);
 
   const CudaSettings settings_;
   const std::shared_ptr<CudaDevicePartitions> partitions_;

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <type_traits>
@@ -10,10 +11,13 @@
 #include "executor/agreement.h"
 #include "executor/cuda_error.h"
 #include "executor/cuda_nccl_communicator.h"
+#include "scheduler_core/random.h"
 
 namespace rrfp {
 
 namespace {
+
+using Channels = std::vector<std::pair<int, int>>;
 
 static_assert(std::is_trivially_copyable_v<CudaGreeting>);
 
@@ -37,10 +41,51 @@ Result<void> introduce(const CudaSettings& settings, const CudaPeers& peers,
   if (done.ok() && settings.grid.lanes > 1 && settings.grid.place(peers.endpoint).lane == 0) {
     done = make(greeting.lanes);
   }
-  for (std::size_t i = 0; i < ids.size() && done.ok(); ++i) {
-    if (peers.channels[i].first == peers.endpoint) done = make(ids[i]);
+  for (ncclUniqueId& id : ids) {
+    if (done.ok()) done = make(id);
   }
   return done;
+}
+
+std::size_t channels_from(int endpoint, const Channels& channels) {
+  return static_cast<std::size_t>(
+      std::count_if(channels.begin(), channels.end(),
+                    [endpoint](const auto& channel) { return channel.first == endpoint; }));
+}
+
+// Of the process with the most. All bring as many bytes, and no more than that needs.
+std::size_t most_channels(const Channels& channels, int endpoints) {
+  std::vector<std::size_t> from(static_cast<std::size_t>(endpoints));
+  for (const auto& channel : channels) ++from[static_cast<std::size_t>(channel.first)];
+  return *std::max_element(from.begin(), from.end());
+}
+
+std::uint64_t digest_of(const Channels& channels) {
+  std::uint64_t digest = channels.size();
+  for (const auto& [from, to] : channels) {
+    digest =
+        random_bits({digest, static_cast<std::uint64_t>(from), static_cast<std::uint64_t>(to)});
+  }
+  return digest;
+}
+
+// What each has brought, put in order.
+Result<CudaMeeting> read_all(const std::vector<Payload>& all, const Channels& channels,
+                             std::uint64_t digest) {
+  CudaMeeting meeting;
+  for (const Payload& one : all) {
+    std::memcpy(&meeting.greetings.emplace_back(), one.data(), sizeof(CudaGreeting));
+    if (meeting.greetings.back().channels == digest) continue;
+    return Error{"the processes were not started with the same file and options"};
+  }
+  std::vector<std::size_t> taken(all.size());
+  for (const auto& channel : channels) {
+    const auto sender = static_cast<std::size_t>(channel.first);
+    std::memcpy(&meeting.channel_ids.emplace_back(),
+                all[sender].data() + sizeof(CudaGreeting) + taken[sender]++ * sizeof(ncclUniqueId),
+                sizeof(ncclUniqueId));
+  }
+  return meeting;
 }
 
 Result<void> check_gpus(const std::vector<CudaGreeting>& greetings) {
@@ -62,31 +107,23 @@ Result<void> check_gpus(const std::vector<CudaGreeting>& greetings) {
 Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
                          const Result<CudaNcclFunctions>& nccl) {
   CudaGreeting greeting;
-  std::vector<ncclUniqueId> mine(peers.channels.size());
+  greeting.channels = digest_of(peers.channels);
+  std::vector<ncclUniqueId> mine(channels_from(peers.endpoint, peers.channels));
   const Result<void> able = introduce(settings, peers, nccl, greeting, mine);
   if (Result<void> all_able = agree(*peers.everyone, able); !all_able.ok()) {
     return all_able.error();
   }
-  const std::size_t id_bytes = mine.size() * sizeof(ncclUniqueId);
-  Payload said(sizeof(greeting) + id_bytes);
+  Payload said(sizeof(greeting) +
+               most_channels(peers.channels, settings.grid.size()) * sizeof(ncclUniqueId));
   std::memcpy(said.data(), &greeting, sizeof(greeting));
-  if (id_bytes > 0) std::memcpy(said.data() + sizeof(greeting), mine.data(), id_bytes);
+  if (!mine.empty()) {
+    std::memcpy(said.data() + sizeof(greeting), mine.data(), mine.size() * sizeof(ncclUniqueId));
+  }
   const Result<std::vector<Payload>> all = peers.everyone->exchange(std::move(said));
   if (!all.ok()) return all.error();
-
-  CudaMeeting meeting;
-  for (const Payload& one : *all) {
-    if (one.size() != sizeof(greeting) + id_bytes) {
-      return Error{"the processes were not started with the same file and options"};
-    }
-    std::memcpy(&meeting.greetings.emplace_back(), one.data(), sizeof(greeting));
-  }
-  for (std::size_t i = 0; i < peers.channels.size(); ++i) {
-    const Payload& sender = (*all)[static_cast<std::size_t>(peers.channels[i].first)];
-    std::memcpy(&meeting.channel_ids.emplace_back(),
-                sender.data() + sizeof(greeting) + i * sizeof(ncclUniqueId), sizeof(ncclUniqueId));
-  }
-  if (Result<void> fine = check_gpus(meeting.greetings); !fine.ok()) return fine.error();
+  Result<CudaMeeting> meeting = read_all(*all, peers.channels, greeting.channels);
+  if (!meeting.ok()) return meeting;
+  if (Result<void> fine = check_gpus(meeting->greetings); !fine.ok()) return fine.error();
   return meeting;
 }
 

@@ -5,7 +5,7 @@
 // Thread safety: one thread.
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <vector>
 
 #include "executor/cuda_module.h"
@@ -16,8 +16,9 @@ namespace rrfp {
 /// Fixed size and trivially copyable: what travels is these bytes.
 struct CudaGreeting {
   char host[128] = {};
-  char gpu[32] = {};        ///< the address on the host's bus
-  ncclUniqueId lanes = {};  ///< of its group, where it is lane 0
+  char gpu[32] = {};           ///< the address on the host's bus
+  std::uint64_t channels = 0;  ///< a digest of the list
+  ncclUniqueId lanes = {};     ///< of its group, where it is lane 0
 };
 
 struct CudaMeeting {

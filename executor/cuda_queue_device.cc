@@ -39,7 +39,7 @@ void CudaQueueDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64
 }
 
 bool CudaQueueDevice::lanes_are_missing(const Held& held, std::int64_t now_ns) const {
-  return waits_for_lanes() && now_ns > held.enqueued_ns + settings_.patience_ns;
+  return waits_for_lanes() && now_ns > held.started_ns + settings_.patience_ns;
 }
 
 // True where the work of a task was enqueued.
@@ -54,14 +54,13 @@ Result<bool> CudaQueueDevice::enqueue_due(std::int64_t now_ns) {
       held.start_mark = *mark;
     }
     if (settings_.grid.lanes > 1 && !held.group_started) break;
-    if (Result<void> enqueued = enqueue_work(held, now_ns); !enqueued.ok()) return enqueued.error();
+    if (Result<void> enqueued = enqueue_work(held); !enqueued.ok()) return enqueued.error();
     any = true;
   }
   return any;
 }
 
-Result<void> CudaQueueDevice::enqueue_work(Held& held, std::int64_t now_ns) {
-  held.enqueued_ns = now_ns;
+Result<void> CudaQueueDevice::enqueue_work(Held& held) {
   if (settings_.grid.lanes > 1) {
     const int group = place_.replica * settings_.grid.ranks + place_.rank;
     note_group_work(group, place_.lane, static_cast<std::uint64_t>(held.task));
@@ -89,6 +88,7 @@ std::optional<DeviceEvent> CudaQueueDevice::poll(std::int64_t now_ns) {
   if (!held.started) {
     if (!failure_ && (held.start_mark == 0 || reached < held.start_mark)) return std::nullopt;
     held.started = true;
+    held.started_ns = now_ns;
     held.not_done_before_ns = now_ns + least_length_ns(held.task);
     return DeviceEvent{DeviceEvent::Type::kStarted, held.task, now_ns};
   }
@@ -96,7 +96,7 @@ std::optional<DeviceEvent> CudaQueueDevice::poll(std::int64_t now_ns) {
     if (held.end_mark == 0) return std::nullopt;
     if (reached < held.end_mark && lanes_are_missing(held, now_ns)) {
       // Its stream is stuck; it is reported as ended, like all after an error.
-      fail(Error{name_of(held.task) + " has been in its stream for " +
+      fail(Error{name_of(held.task) + " has been running for " +
                  std::to_string(settings_.patience_ns / 1'000'000) +
                  " ms: another lane of its group has not come to one of its sums"});
     } else if (reached < held.end_mark || now_ns < held.not_done_before_ns) {

@@ -65,7 +65,7 @@ class CudaQueueDevice : public Device {
     TaskId task = kNoTask;
     std::int64_t not_before_ns = 0;
     std::int64_t not_done_before_ns = 0;
-    std::int64_t enqueued_ns = 0;
+    std::int64_t started_ns = 0;
     std::int64_t start_mark = 0;  // 0: not enqueued
     std::int64_t end_mark = 0;    // 0: nor is its work
     bool started = false;         // and said so
@@ -85,7 +85,7 @@ class CudaQueueDevice : public Device {
   virtual bool waits_for_lanes() const { return false; }
 
   Result<bool> enqueue_due(std::int64_t now_ns);
-  Result<void> enqueue_work(Held& held, std::int64_t now_ns);
+  Result<void> enqueue_work(Held& held);
   bool lanes_are_missing(const Held& held, std::int64_t now_ns) const;
   void fail(const Error& error) {
     if (!failure_) failure_ = error;

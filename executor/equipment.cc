@@ -8,6 +8,7 @@
 #include "executor/agreement.h"
 #include "executor/core_count.h"
 #include "executor/emulated_device.h"
+#include "executor/model_cut.h"
 #include "executor/module_loader.h"
 
 namespace rrfp {
@@ -72,6 +73,9 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   settings.grid = plan.grid;
   settings.device = gpu.value_or(job.local_process());
   settings.patience_ns = plan.tuning.patience_ns;
+  settings.name_of_task = [program = plan.world(0, 0).program()](TaskId task) {
+    return to_string(program.task(task));
+  };
   settings.workers = plan.grid.size();
   int looking = settings.workers;
   if (company.everyone != nullptr) {
@@ -102,6 +106,16 @@ Equipment around(const std::shared_ptr<CudaSession>& session) {
     return session->transport(place, control);
   };
   return equipment;
+}
+
+// What the lanes of a rank add up are activations of a stage, at most those of all its roots.
+std::size_t largest_part_bytes(const ModelSpec& spec, const Program& program) {
+  const Result<std::vector<StageCut>> cuts = cut_model(spec, program);
+  if (!cuts.ok()) return 0;  // as a device will say, too
+  std::size_t roots = 0;
+  for (const StageCut& cut : *cuts) roots = std::max(roots, cut.roots.size());
+  return roots * static_cast<std::size_t>(spec.longest) * static_cast<std::size_t>(spec.width) *
+         sizeof(float);
 }
 
 }  // namespace
@@ -154,6 +168,9 @@ Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun
   }
   CudaSettings settings;
   settings.tf32 = choice.tf32;
+  if (plan.grid.lanes > 1) {
+    settings.largest_part_bytes = largest_part_bytes(run.training->spec.model, run.program());
+  }
   const Result<std::shared_ptr<CudaSession>> session =
       open_session(settings, choice.gpu, plan, job,
                    [](CudaSession& opened) { return opened.prepare_training(); });

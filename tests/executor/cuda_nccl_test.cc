@@ -4,7 +4,10 @@
 // of processes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -20,6 +23,27 @@ namespace rrfp {
 namespace {
 
 constexpr std::int64_t kPatienceNs = 5'000 * kMillisecond;
+
+// What the processes have said to each other can be looked at, and changed.
+class WatchedExchange final : public LaneExchange {
+ public:
+  using Watch = std::function<void(int endpoint, int number, std::vector<Payload>& all)>;
+
+  WatchedExchange(std::shared_ptr<ThreadsLaneGroup> everyone, int endpoint, const Watch& watch)
+      : exchange_(std::move(everyone), endpoint), endpoint_(endpoint), watch_(watch) {}
+  int lanes() const override { return exchange_.lanes(); }
+  Result<std::vector<Payload>> exchange(Payload mine) override {
+    Result<std::vector<Payload>> all = exchange_.exchange(std::move(mine));
+    if (all.ok() && watch_) watch_(endpoint_, number_++, *all);
+    return all;
+  }
+
+ private:
+  ThreadsLaneExchange exchange_;
+  const int endpoint_;
+  const Watch& watch_;
+  int number_ = 0;
+};
 
 class CudaNccl : public testing::Test {
  protected:
@@ -46,7 +70,9 @@ class CudaNccl : public testing::Test {
     settings.grid = grid_;
     settings.first_endpoint = endpoint;
     settings.patience_ns = patience_ns_;
+    settings.connect_ns = connect_ns_;
     settings.look_every_ns = 20 * kMicrosecond;
+    settings.name_of_task = [](TaskId task) { return "task " + std::to_string(task); };
     return settings;
   }
 
@@ -71,7 +97,7 @@ class CudaNccl : public testing::Test {
         CudaSettings mine = settings(endpoint);
         change(mine);
         partitions_[index] = partitions_of(mine);
-        ThreadsLaneExchange exchange(everyone, endpoint);
+        WatchedExchange exchange(everyone, endpoint, on_exchange_);
         Result<std::shared_ptr<CudaNcclConnections>> made = CudaNcclConnections::connect(
             mine, {endpoint, channels_, &exchange}, partitions_[index]);
         if (made.ok()) connections_[index] = std::move(*made);
@@ -124,6 +150,7 @@ class CudaNccl : public testing::Test {
     letter.tag = Tag::kMessage;
     letter.from = from;
     letter.to = to;
+    letter.task = 7;
     letter.time_ns = static_cast<std::int64_t>(word);
     letter.bytes = static_cast<std::int64_t>(payload.size());
     transport(from).send(letter, std::move(payload));
@@ -165,6 +192,8 @@ class CudaNccl : public testing::Test {
   Grid grid_{1, 2, 1};
   std::vector<std::pair<int, int>> channels_ = {{0, 1}, {1, 0}};
   std::int64_t patience_ns_ = kPatienceNs;
+  std::int64_t connect_ns_ = kPatienceNs;
+  WatchedExchange::Watch on_exchange_;
   std::vector<std::shared_ptr<CudaDevicePartitions>> partitions_;
   std::vector<std::shared_ptr<CudaNcclConnections>> connections_;
   std::unique_ptr<ThreadsNetwork> network_;
@@ -215,9 +244,10 @@ TEST_F(CudaNccl, APeerThatDoesNotComeIsNamedByItsChannel) {
   std::vector<Letter> came;
   look_until({0}, came, [&] { return !transport(0).status().ok(); });
   const std::string error = transport(0).status().error().message;
-  EXPECT_NE(error.find("channel rank 0 -> rank 1: the send of 1000000 bytes (number 0 of the "
-                       "channel): the other end has not come within 2"),
-            std::string::npos)
+  EXPECT_NE(
+      error.find("channel rank 0 -> rank 1: the send of 1000000 bytes for task 7 (number 0 of "
+                 "the channel): the other end has not come within 2"),
+      std::string::npos)
       << error;
   // The blocked send is woken, so that nobody hangs.
   transports_.clear();
@@ -352,6 +382,55 @@ TEST_F(CudaNccl, ProcessesThatWereStartedDifferentlyAreToldSo) {
   for (const std::string& error : errors) EXPECT_NE(error, "");
 }
 
+// To process 2 the channel from process 1 has an identifier that cannot be, so process 1 waits for
+// it in vain; and process 0 has all its channels.
+TEST_F(CudaNccl, WhereOneCannotBeConnectedAllAreToldWhy) {
+  grid_ = {1, 3, 1};
+  channels_ = {{0, 1}, {1, 0}, {1, 2}, {2, 1}};
+  connect_ns_ = patience_ns_ = 300 * kMillisecond;
+  on_exchange_ = [](int endpoint, int number, std::vector<Payload>& all) {
+    if (endpoint != 2 || number != 1) return;
+    std::memset(all[1].data() + sizeof(CudaGreeting), 0, 2 * sizeof(ncclUniqueId));
+  };
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  for (const std::string& error : try_to_connect()) {
+    EXPECT_EQ(error.rfind("process 2: channel rank 1 -> rank 2 cannot be connected: nccl", 0), 0U)
+        << error;
+  }
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 4'000 * kMillisecond);
+}
+
+// Lane 0 is in the first sum by then.
+TEST_F(CudaNccl, WhereOneLaneCannotSumAllAreToldWhy) {
+  grid_ = {1, 1, 2};
+  channels_.clear();
+  connect_ns_ = patience_ns_ = 300 * kMillisecond;
+  const std::vector<std::string> errors = try_to_connect([](CudaSettings& mine) {
+    if (mine.first_endpoint == 1) mine.largest_part_bytes = 2 * DoubleMachine::kBytes;
+  });
+  for (const std::string& error : errors) {
+    EXPECT_EQ(error,
+              "process 1: the lanes of rank 0 cannot be connected: cudaMalloc of 24576 MiB for the "
+              "first of the lanes' sums: out of memory");
+  }
+}
+
+// 512 processes with all channels' identifiers each would bring 134 MB to each.
+TEST_F(CudaNccl, AProcessBringsItsOwnChannelsAlone) {
+  grid_ = {1, 5, 1};
+  channels_.clear();
+  for (int rank = 0; rank + 1 < grid_.ranks; ++rank) {
+    channels_.push_back({rank, rank + 1});
+    channels_.push_back({rank + 1, rank});
+  }
+  std::atomic<std::size_t> most{0};
+  on_exchange_ = [&](int, int number, const std::vector<Payload>& all) {
+    if (number == 1) most = std::max(most.load(), all.front().size());
+  };
+  for (const std::string& error : try_to_connect()) EXPECT_EQ(error, "");
+  EXPECT_EQ(most.load(), sizeof(CudaGreeting) + 2 * sizeof(ncclUniqueId));
+}
+
 TEST_F(CudaNccl, ALaneThatDoesNotComeIsNoHangOnceTheRunIsGivenUp) {
   connect({1, 1, 2});
   Result<std::unique_ptr<CudaCompute>> compute = CudaCompute::create(partition(0).compute(), false);
@@ -371,15 +450,13 @@ TEST_F(CudaNccl, ALaneThatDoesNotComeIsNoHangOnceTheRunIsGivenUp) {
   connections_[1]->abort();
 }
 
-// Its tasks are sums over lanes, and nothing else.
+// All its tasks enqueue one and the same work.
 class SummingDevice final : public CudaQueueDevice {
  public:
   SummingDevice(std::shared_ptr<CudaDevicePartitions> partitions, const CudaSettings& settings,
-                CudaCompute& compute, CudaLaneGather& gather, float* numbers)
+                std::function<Result<void>()> work)
       : CudaQueueDevice(partitions, partitions->partition(0), {}, settings),
-        compute_(compute),
-        gather_(gather),
-        numbers_(numbers) {}
+        work_(std::move(work)) {}
 
   Result<void> begin(const PreparedCase&, int) override { return {}; }
   Result<void> take_input(TaskId, int, Payload) override { return {}; }
@@ -394,15 +471,11 @@ class SummingDevice final : public CudaQueueDevice {
 
  private:
   std::string name_of(TaskId) const override { return "0F0"; }
-  bool waits_for_lanes() const override { return gather_.waits_in_stream(); }
-  Result<void> enqueue(TaskId) override {
-    return gather_.gather(compute_, CudaMatrix::dense(numbers_, 8, 8), numbers_ + 64);
-  }
+  bool waits_for_lanes() const override { return true; }
+  Result<void> enqueue(TaskId) override { return work_(); }
   Result<void> finish(TaskId) override { return {}; }
 
-  CudaCompute& compute_;
-  CudaLaneGather& gather_;
-  float* numbers_;
+  const std::function<Result<void>()> work_;
 };
 
 TEST_F(CudaNccl, ATaskWhoseLanesDoNotComeEndsInItsName) {
@@ -414,8 +487,10 @@ TEST_F(CudaNccl, ATaskWhoseLanesDoNotComeEndsInItsName) {
   ASSERT_TRUE(memory.ok());
   const std::unique_ptr<CudaLaneGather> gather = connections_[0]->lane_gather(connections_[0]);
   {
-    SummingDevice device(partitions_[0], settings(0), **compute, *gather,
-                         reinterpret_cast<float*>(memory->data()));
+    auto* const numbers = reinterpret_cast<float*>(memory->data());
+    SummingDevice device(partitions_[0], settings(0), [&] {
+      return gather->gather(**compute, CudaMatrix::dense(numbers, 8, 8), numbers + 64);
+    });
     device.set_on_stop([this] { connections_[0]->abort(); });
     device.launch(0, 0, 0);
     device.on_group_start(0, 0);
@@ -428,13 +503,33 @@ TEST_F(CudaNccl, ATaskWhoseLanesDoNotComeEndsInItsName) {
     }
     ASSERT_FALSE(finished.ok());
     EXPECT_EQ(finished.error().message,
-              "0F0 has been in its stream for 200 ms: another lane of its group has not come to "
+              "0F0 has been running for 200 ms: another lane of its group has not come to "
               "one of its sums");
     device.stop();
     // What the work in the stream uses outlives it.
     EXPECT_EQ(cudaStreamSynchronize(partition(0).compute()), cudaSuccess);
   }
   connections_[1]->abort();
+}
+
+// Two at a time are in the stream; each takes more than half of the patience.
+TEST_F(CudaNccl, APatienceWithATaskBeginsWhenItRuns) {
+  patience_ns_ = 400 * kMillisecond;
+  connect({1, 1, 2});
+  SummingDevice device(partitions_[0], settings(0), [&]() -> Result<void> {
+    return check_cuda("a chain", launch_matrix_chain(1, 250'000, {}, partition(0).compute()));
+  });
+  for (const TaskId task : {0, 1}) {
+    device.launch(task, 0, MonotonicClock::read_ns());
+    device.on_group_start(task, 0);
+  }
+  const std::int64_t give_up_ns = MonotonicClock::read_ns() + kPatienceNs;
+  while (device.busy() && MonotonicClock::read_ns() < give_up_ns) {
+    static_cast<void>(device.poll(MonotonicClock::read_ns()));
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  const Result<void> finished = device.finish_iteration();
+  EXPECT_TRUE(finished.ok()) << finished.error().message;
 }
 
 // A whole run, each rank and lane on a GPU of its own.
