@@ -241,6 +241,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!kind.ok()) return kind.error();
   Result<Job> job = Job::open(*kind);
   if (!job.ok()) return job.error();
+  if (job->speaks()) tell_presets(*input, options, terminal);
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");

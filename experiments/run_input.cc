@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "experiments/input_file.h"
+#include "experiments/preset_report.h"
 #include "experiments/result_report.h"
 #include "traces/case_file.h"
 #include "traces/scenario_file.h"
@@ -58,6 +59,11 @@ Result<RunInput> read_run_input(const Options& options) {
   if (!resolver.ok()) return Error{input.name + ": " + resolver.error().message};
   input.scenario = std::move(*resolver);
   return input;
+}
+
+void tell_presets(const RunInput& input, const Options& options, Terminal& terminal) {
+  if (!input.scenario) return;
+  (options.flag("json") ? terminal.err : terminal.out) << preset_note(input.scenario->scenario());
 }
 
 Result<TransportKind> transport_of(const Options& options) {

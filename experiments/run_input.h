@@ -56,6 +56,9 @@ struct RunInput {
 
 Result<RunInput> read_run_input(const Options& options);
 
+/// What simulations say of a scenario's presets, said of a run for real too.
+void tell_presets(const RunInput& input, const Options& options, Terminal& terminal);
+
 /// --transport.
 Result<TransportKind> transport_of(const Options& options);
 

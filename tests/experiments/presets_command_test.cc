@@ -128,5 +128,31 @@ TEST(PresetsCommand, NamesTheNearest) {
   EXPECT_NE(ran.err.find("did you mean \"slow-worker\"?"), std::string::npos);
 }
 
+// Whoever runs for real is told the same of the presets as whoever simulates.
+TEST(PresetsCommand, RunsForRealNoteThePresetsInUse) {
+  const std::string path = write_test_file(test_folder() + "/a.json", R"({
+    "schema": "rrfp.scenario/1", "iterations": 1,
+    "pipeline": {"ranks": 2, "microbatches": 2}, "variability": ["dataloader-stall"],
+    "durations": {"forward_us": 100, "backward_us": 200},
+    "policies": [{"name": "1f1b", "hint": "1f1b", "fixed": true}]})");
+  const std::string note =
+      "note: presets: dataloader-stall (modelled); modelled: no public measurement stands behind "
+      "it\n";
+  const std::vector<std::string> run = {"run", path, "--transport", "threads"};
+  const std::vector<std::string> train = {"train",   path, "--text",      path,
+                                          "--steps", "1",  "--transport", "threads"};
+  for (std::vector<std::string> command :
+       {std::vector<std::string>{"simulate", path}, run, train}) {
+    const Ran text = run_rrfp(command);
+    ASSERT_EQ(text.status, 0) << command[0] << ": " << text.err;
+    EXPECT_NE(text.out.find(note), std::string::npos) << command[0] << ": " << text.out;
+    // What programs read stays JSON.
+    command.emplace_back("--json");
+    const Ran in_json = run_rrfp(command);
+    EXPECT_EQ(in_json.out.find("note:"), std::string::npos) << command[0];
+    EXPECT_NE(in_json.err.find(note), std::string::npos) << command[0] << ": " << in_json.err;
+  }
+}
+
 }  // namespace
 }  // namespace rrfp
