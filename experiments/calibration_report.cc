@@ -4,6 +4,7 @@
 
 #include "executor/calibration_file.h"
 #include "experiments/display_units.h"
+#include "experiments/file_kind.h"
 #include "experiments/text_table.h"
 
 namespace rrfp {
@@ -51,7 +52,10 @@ Result<std::optional<Calibration>> calibration_of(const Options& options) {
   const std::optional<std::string> path = options.text(kCalibrationRow.name);
   if (!path) return std::optional<Calibration>();
   Result<Calibration> read = read_calibration_file(*path);
-  if (!read.ok()) return read.error();
+  if (!read.ok()) {
+    constexpr FileKind kTaken[] = {FileKind::kCalibration};
+    return explain_kind(read.error(), *path, kTaken);
+  }
   return std::optional<Calibration>(std::move(*read));
 }
 

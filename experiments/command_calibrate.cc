@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::array kOptions = {
     OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)"},
+    kPointRow,
     kTransportRow,
     kDeviceRow,
     kGpuRow,
@@ -36,7 +37,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (outcome.end != RunEnd::kCompleted) {
     status = report_failure(outcome, "calibrate", terminal);
   } else if (job->speaks()) {
-    terminal.out << describe_calibration(*calibration, job->name());
+    terminal.out << input->note << describe_calibration(*calibration, job->name());
     if (calibration->timer_p99_ns > kMostTimerLateNs) {
       terminal.out << "this machine is too noisy to predict a run: p99 is over " << kMostTimerLateNs
                    << " ns\n";

@@ -10,6 +10,7 @@
 #include "experiments/native_export.h"
 #include "experiments/policy_option.h"
 #include "experiments/progress_bar.h"
+#include "experiments/scenario_point.h"
 #include "experiments/trace_progress.h"
 #include "experiments/trace_timeline.h"
 #include "traces/atomic_file.h"
@@ -27,6 +28,7 @@ constexpr std::array<std::string_view, 2> kNameWords = {"torch", "megatron"};
 constexpr std::array kOptions = {
     OptionRow{"to", "FORMAT", "native-trace (default), kineto or perfetto"},
     OptionRow{"policy", "NAME", "which of the scenario's policies (default: its baseline)"},
+    kPointRow,
     OptionRow{"names", "WORD", "kineto: torch (default, PP:3F0) or megatron (forward_step)"},
     OptionRow{"gzip", "", "kineto: compress the files"},
     OptionRow{"clock-skew-us", "US", "kineto: clocks of ranks are off by up to this (default 0)"},
@@ -72,7 +74,7 @@ Result<ExitStatus> show_trace(const Options& options, Terminal& terminal) {
   Result<TraceTimeline> made = TraceTimeline();
   {
     TraceProgress progress(terminal.err, in, 1);
-    const Result<OpenedTrace> trace = open_trace(in, progress.callback());
+    const Result<OpenedTrace> trace = open_input_trace(in, progress.callback());
     if (!trace.ok()) return trace.error();
     made = trace_timeline(*trace->source, only);
     if (!made.ok()) return made.error();
@@ -95,8 +97,10 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!format.ok()) return format.error();
   const bool to_perfetto = *format == "perfetto";
   if (options.text("iteration") && !to_perfetto) return Error{"--iteration needs --to perfetto"};
-  if (options.text("policy") && to_perfetto) {
-    return Error{"--policy chooses from a scenario; --to perfetto takes a trace"};
+  for (const std::string_view name : {"policy", "point"}) {
+    if (!options.text(name) || !to_perfetto) continue;
+    return Error{"--" + std::string(name) +
+                 " chooses from a scenario; --to perfetto takes a trace"};
   }
   const bool to_kineto = *format == "kineto";
   for (const std::string_view name : kKinetoOptions) {
@@ -110,11 +114,12 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const std::string& out = options.operands()[1];
   const Result<std::size_t> limit = file_limit(options);
   if (!limit.ok()) return limit.error();
-  constexpr std::array kSchemas = {kScenarioSchema};
-  const Result<InputFile> input = read_input(in, *limit, kSchemas);
+  constexpr std::array kTaken = {FileKind::kScenario};
+  const Result<InputFile> input = read_input(in, *limit, kTaken);
   if (!input.ok()) return input.error();
-  Result<Scenario> scenario = read_scenario(input->document);
-  if (!scenario.ok()) return scenario.error();
+  Result<ScenarioAtPoint> read = read_scenario_at(input->document, options);
+  if (!read.ok()) return read.error();
+  Scenario* const scenario = &read->scenario;
   const Result<int> policy = policy_option(options, *scenario);
   if (!policy.ok()) return policy.error();
   const int iterations = scenario->iterations;
@@ -122,7 +127,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
     const bool named = error.message.starts_with(out) || error.message.starts_with(in);
     return named ? error : Error{input->document.file + ": " + error.message};
   };
-  const Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(scenario).value());
+  const Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(*scenario));
   if (!resolver.ok()) return in_file(resolver.error());
   {
     ProgressBar progress(terminal.err, is_terminal_stderr(), static_cast<std::size_t>(iterations));
@@ -131,8 +136,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
                                            : export_native_trace(*resolver, *policy, out, done);
     if (!written.ok()) return in_file(written.error());
   }
-  terminal.out << out << ": " << iterations << (iterations == 1 ? " iteration" : " iterations")
-               << " of " << resolver->scenario().data_parallel.replicas << " replicas\n";
+  terminal.out << read->note << out << ": " << iterations
+               << (iterations == 1 ? " iteration" : " iterations") << " of "
+               << resolver->scenario().data_parallel.replicas << " replicas\n";
   return ExitStatus::kDone;
 }
 

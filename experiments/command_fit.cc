@@ -5,13 +5,13 @@
 
 #include "experiments/command.h"
 #include "experiments/fit_report.h"
+#include "experiments/input_file.h"
 #include "experiments/output_file.h"
 #include "experiments/parallel_for.h"
 #include "experiments/progress_bar.h"
 #include "experiments/trace_progress.h"
 #include "traces/atomic_file.h"
 #include "traces/json_writer.h"
-#include "traces/trace_source.h"
 
 namespace rrfp {
 
@@ -45,10 +45,8 @@ std::string job_name(const std::string& path) {
 
 Result<FitObservations> observe_file(const std::string& path, OpenedTrace* opened,
                                      Terminal& terminal) {
-  const Result<TraceFormat> format = trace_format(path);
-  if (!format.ok()) return format.error();
   TraceProgress progress(terminal.err, path, 1);
-  Result<OpenedTrace> trace = open_trace(path, progress.callback());
+  Result<OpenedTrace> trace = open_input_trace(path, progress.callback());
   if (!trace.ok()) return trace.error();
   *opened = *std::move(trace);
   return observe(*opened->source);

@@ -133,13 +133,19 @@ Result<std::string> import_profiles(const std::string& in, const std::string& ou
   return describe_shape(imported->header) + describe_profile_import(imported->report);
 }
 
+// In the order of kFormats.
+constexpr std::array kKinds = {FileKind::kProfile, FileKind::kNsysReport, FileKind::kStragglerCsv,
+                               FileKind::kScheduleCsv, FileKind::kMegatronLog};
+static_assert(kKinds.size() == kFormats.size());
+
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const std::optional<std::string> from = options.text("from");
   if (!from) {
     return Error{
         "--from is missing; expected kineto, nsys, straggler-csv, torch-csv or megatron-log"};
   }
-  if (std::find(kFormats.begin(), kFormats.end(), *from) == kFormats.end()) {
+  const auto format = std::find(kFormats.begin(), kFormats.end(), *from);
+  if (format == kFormats.end()) {
     return not_one_of("--from", *from, kFormats);
   }
   if (options.operands().size() != 2) {
@@ -162,7 +168,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
                                          ? import_stragglers(in, out, terminal)
                                      : *from == "megatron-log" ? import_log(in, out, terminal)
                                                                : import_torch(in, out, options);
-  if (!report.ok()) return report.error();
+  if (!report.ok()) {
+    return explain_kind(report.error(), in, {&kKinds[format - kFormats.begin()], 1});
+  }
   terminal.out << out << " from " << in << "\n" << *report;
   return ExitStatus::kDone;
 }

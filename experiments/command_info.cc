@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "experiments/command.h"
+#include "experiments/input_file.h"
 #include "experiments/trace_progress.h"
 #include "experiments/trace_report.h"
 #include "experiments/trace_summary.h"
@@ -24,7 +25,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   std::string text;
   {
     TraceProgress progress(terminal.err, *path, 1);
-    const Result<OpenedTrace> trace = open_trace(*path, progress.callback());
+    const Result<OpenedTrace> trace = open_input_trace(*path, progress.callback());
     if (!trace.ok()) return trace.error();
     const Result<TraceSummary> summary = summarize_trace(*trace->source);
     if (!summary.ok()) return summary.error();

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "experiments/command.h"
+#include "experiments/input_file.h"
 #include "experiments/replay_report.h"
 #include "experiments/trace_progress.h"
 #include "experiments/what_if.h"
@@ -248,9 +249,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   std::optional<OpenedTrace> trace;
   {
     const Result<TraceFormat> format = trace_format(*path);
-    if (!format.ok()) return format.error();
+    if (!format.ok()) return explain_kind(format.error(), *path, kTraceKinds);
     TraceProgress progress(terminal.err, *path, *format == TraceFormat::kNative ? 3 : 1);
-    Result<OpenedTrace> opened = open_trace(*path, progress.callback());
+    Result<OpenedTrace> opened = open_input_trace(*path, progress.callback());
     if (!opened.ok()) return opened.error();
     Result<ReplayAnalysis> analysis = analyse_trace(*opened->source);
     if (!analysis.ok()) return in_file(*path, analysis.error());

@@ -4,6 +4,7 @@
 
 #include "executor/replay_log.h"
 #include "experiments/command.h"
+#include "experiments/file_kind.h"
 
 namespace rrfp {
 
@@ -15,7 +16,10 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const Result<std::string> path = options.operand("LOG (a decision log)");
   if (!path.ok()) return path.error();
   const Result<ReplayReport> report = replay_decision_log(*path);
-  if (!report.ok()) return report.error();
+  if (!report.ok()) {
+    constexpr FileKind kTaken[] = {FileKind::kDecisions};
+    return explain_kind(report.error(), *path, kTaken);
+  }
   if (report->difference) {
     terminal.out << "first difference: " << *report->difference << "\n";
     return ExitStatus::kFailed;

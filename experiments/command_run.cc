@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::array kOptions = {
     OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
+    kPointRow,
     kIterationsRow,
     kTransportRow,
     kDeviceRow,
@@ -173,7 +174,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!job.ok()) return job.error();
   const Result<Equipment> equipment = equip(*device, plan, *job);
   if (!equipment.ok()) return equipment.error();
-  if (job->speaks()) tell_presets(*input, options, terminal);
+  if (job->speaks()) tell_scenario(*input, options, terminal);
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");

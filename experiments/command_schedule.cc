@@ -91,7 +91,11 @@ Result<Plan> plan_from_file(const std::string& path, const Options& options) {
   csv.b_means = *b_means;
   const std::string file = path == "-" ? "standard input" : path;
   const Result<TorchSchedule> torch = parse_torch_csv(*text, file, csv);
-  if (!torch.ok()) return torch.error();
+  if (!torch.ok()) {
+    constexpr FileKind kTaken[] = {FileKind::kScheduleCsv};
+    return path == "-" ? explain_kind(torch.error(), file, kind_of_text(*text), kTaken)
+                       : explain_kind(torch.error(), file, kTaken);
+  }
   TorchPlan plan = to_plan(*torch);
   return fitted(file, std::move(plan.program), std::move(plan.schedule));
 }

@@ -11,6 +11,7 @@
 #include "experiments/policy_option.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
+#include "experiments/scenario_point.h"
 #include "experiments/timeline.h"
 #include "sim/simulate.h"
 #include "traces/atomic_file.h"
@@ -33,6 +34,7 @@ constexpr std::array kOptions = {
     OptionRow{"policy", "NAME", "of a scenario: which of its policies (default: its baseline)"},
     OptionRow{"iteration", "N", "of a scenario: which iteration's draws (default 0)"},
     OptionRow{"replica", "N", "of a scenario: which data-parallel replica's draws (default 0)"},
+    kPointRow,
     kCalibrationRow,
     kFileLimitRow,
 };
@@ -49,7 +51,7 @@ struct Loaded {
   Case given;
   bool is_scenario = false;
   bool message_stated = false;
-  std::string note{};  // about the presets of a scenario
+  std::string note{};  // about the point and the presets of a scenario
 
   // A case that is itself launch-queue means 0 where it says nothing.
   bool derives_message_ns(NetworkMode mode) const {
@@ -156,8 +158,9 @@ Result<ExitStatus> simulate_several(const std::string& file, const std::vector<V
 }
 
 Result<Loaded> load_scenario(const JsonDocument& document, const Options& options) {
-  Result<Scenario> scenario = read_scenario(document);
-  if (!scenario.ok()) return scenario.error();
+  Result<ScenarioAtPoint> read = read_scenario_at(document, options);
+  if (!read.ok()) return read.error();
+  Scenario* const scenario = &read->scenario;
   const Result<int> policy = policy_option(options, *scenario);
   if (!policy.ok()) return policy.error();
   const Result<std::int64_t> iteration =
@@ -166,13 +169,13 @@ Result<Loaded> load_scenario(const JsonDocument& document, const Options& option
   const Result<std::int64_t> replica =
       options.integer_or("replica", 0, 0, scenario->data_parallel.replicas - 1);
   if (!replica.ok()) return replica.error();
-  const Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(scenario).value());
+  const Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(*scenario));
   if (!resolver.ok()) return in_file(document.file, resolver.error());
   Result<Case> given =
       resolver->resolve(*policy, static_cast<int>(*iteration), static_cast<int>(*replica));
   if (!given.ok()) return in_file(document.file, given.error());
   return Loaded{std::move(given).value(), true, resolver->scenario().network.message_ns.has_value(),
-                preset_note(resolver->scenario())};
+                read->note + preset_note(resolver->scenario())};
 }
 
 Result<Loaded> load_case(const JsonDocument& document) {
@@ -186,11 +189,10 @@ Result<Loaded> load_case(const JsonDocument& document) {
 Result<Loaded> load(const std::string& path, const Options& options) {
   const Result<std::size_t> limit = file_limit(options);
   if (!limit.ok()) return limit.error();
-  constexpr std::array kSchemas = {kCaseSchema, kScenarioSchema};
-  const Result<InputFile> input = read_input(path, *limit, kSchemas);
+  const Result<InputFile> input = read_input(path, *limit, kCaseOrScenario);
   if (!input.ok()) return input.error();
-  if (input->schema == kScenarioSchema) return load_scenario(input->document, options);
-  for (const std::string_view other : {"policy", "iteration", "replica"}) {
+  if (input->kind == FileKind::kScenario) return load_scenario(input->document, options);
+  for (const std::string_view other : {"policy", "iteration", "replica", "point"}) {
     if (!options.text(other)) continue;
     return Error{"--" + std::string(other) + " chooses from a scenario; " + input->document.file +
                  " is a case"};

@@ -21,6 +21,7 @@ namespace {
 constexpr std::array kOptions = {
     OptionRow{"out", "DIR", "write runs.csv, summary.csv, summary.json and the resolved scenario"},
     OptionRow{"resume", "", "take up the sweep in --out where it was cut short"},
+    OptionRow{"force", "", "replace what another scenario has left in --out"},
     OptionRow{"iterations", "N", "iterations of each point, instead of the scenario's"},
     OptionRow{"threads", "N", "threads (default: one per core); the results do not depend on it"},
     OptionRow{"json", "", "print summary.json instead of tables"},
@@ -33,8 +34,8 @@ Result<Sweep> plan(const std::string& path, const Options& options) {
   if (!iterations.ok()) return iterations.error();
   const Result<std::size_t> limit = file_limit(options);
   if (!limit.ok()) return limit.error();
-  constexpr std::array kSchemas = {kScenarioSchema};
-  const Result<InputFile> input = read_input(path, *limit, kSchemas);
+  constexpr std::array kTaken = {FileKind::kScenario};
+  const Result<InputFile> input = read_input(path, *limit, kTaken);
   if (!input.ok()) return input.error();
   Result<Sweep> sweep = plan_sweep(input->document, static_cast<int>(*iterations));
   if (!sweep.ok()) return sweep;
@@ -70,6 +71,10 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!path.ok()) return path.error();
   const std::optional<std::string> out = options.text("out");
   if (options.flag("resume") && !out) return Error{"--resume needs --out, the folder to resume"};
+  if (options.flag("force") && !out) return Error{"--force needs --out, the folder to write"};
+  if (options.flag("force") && options.flag("resume")) {
+    return Error{"--resume goes on with what --force replaces; give one of them"};
+  }
   const Result<std::int64_t> threads = options.integer_or("threads", usual_threads(), 1, 4096);
   if (!threads.ok()) return threads.error();
   const InterruptGuard interrupt;
@@ -78,6 +83,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (options.flag("resume")) {
     if (Result<void> resumed = resume_sweep(*out, *sweep); !resumed.ok()) return resumed.error();
   } else if (out) {
+    if (!options.flag("force")) {
+      if (Result<void> same = check_sweep_folder(*out, *sweep); !same.ok()) return same.error();
+    }
     if (Result<void> made = make_sweep_folder(*out); !made.ok()) return made.error();
   }
 
@@ -115,7 +123,8 @@ const Command kSweepCommand = {
     "Speed-up: mean of the baseline over mean of the policy, with a paired bootstrap interval.\n"
     "Over fixed at its memory: the same over the fastest fixed order that needs no more memory.\n"
     "--calibration C, of `rrfp calibrate --out C`, runs them as that machine is expected to.\n"
-    "Ctrl-C keeps what is done and ends with status 130.",
+    "Ctrl-C keeps what is done and ends with status 130. A folder with the results of another\n"
+    "scenario, or of other iterations, is written only with --force.",
     "rrfp sweep experiments/zb-1.5b.json --out out/zb-1.5b",
     kOptions,
     1,

@@ -23,6 +23,7 @@ namespace {
 constexpr std::array kOptions = {
     OptionRow{"text", "FILE", "what to learn: any file; its bytes are the tokens"},
     OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
+    kPointRow,
     OptionRow{"steps", "N", "of the optimizer (default 20)"},
     OptionRow{"width", "N", "numbers per position (default 32)"},
     OptionRow{"heads", "N", "of attention (default 4)"},
@@ -241,7 +242,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!kind.ok()) return kind.error();
   Result<Job> job = Job::open(*kind);
   if (!job.ok()) return job.error();
-  if (job->speaks()) tell_presets(*input, options, terminal);
+  if (job->speaks()) tell_scenario(*input, options, terminal);
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");

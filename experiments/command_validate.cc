@@ -18,6 +18,7 @@ namespace {
 constexpr std::array kOptions = {
     OptionRow{"iterations", "N", "of each policy (default 20)"},
     OptionRow{"calibration", "FILE", "use this calibration instead of one made in this job"},
+    kPointRow,
     kTransportRow,
     kDeviceRow,
     kGpuRow,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "traces/case_file.h"
 #include "traces/text_file.h"
 
 namespace rrfp {
@@ -11,26 +10,47 @@ namespace {
 
 constexpr std::size_t kMib = std::size_t{1} << 20;
 
-// Says whether the document may hold what its schema says, and which that is.
-Result<std::string> schema_of(const JsonDocument& document,
-                              std::span<const std::string_view> schemas) {
+// What the document's schema says that it is.
+Result<FileKind> kind_by_schema(const JsonDocument& document, std::span<const FileKind> taken) {
   if (document.root.object() == nullptr) {
     return Error{document.file + ": found " + document.root.describe() + "; expected an object"};
   }
   std::string allowed;
-  for (const std::string_view schema : schemas) {
-    allowed += (allowed.empty() ? "\"" : " or \"") + std::string(schema) + "\"";
+  for (const FileKind kind : taken) {
+    allowed += (allowed.empty() ? "\"" : " or \"") + std::string(schema_of(kind)) + "\"";
   }
   const JsonValue* member = document.root.find("schema");
   if (member == nullptr) {
     return Error{document.file + ": the key \"schema\" is missing; expected " + allowed};
   }
   const std::string* text = member->string();
-  if (text == nullptr || std::find(schemas.begin(), schemas.end(), *text) == schemas.end()) {
+  const auto kind = std::find_if(taken.begin(), taken.end(), [text](FileKind one) {
+    return text != nullptr && *text == schema_of(one);
+  });
+  if (kind == taken.end()) {
     return Error{document.file + ": /schema: found " + member->describe() + "; expected " +
                  allowed};
   }
-  return *text;
+  return *kind;
+}
+
+Result<InputFile> parse_input(std::string_view text, const std::string& file,
+                              std::size_t limit_bytes, std::span<const FileKind> taken) {
+  JsonOptions strict;
+  strict.limit_bytes = limit_bytes;
+  Result<JsonDocument> document = parse_json(text, file, strict);
+  if (!document.ok()) {
+    JsonOptions lenient = strict;
+    lenient.comments = true;
+    Result<JsonDocument> commented = parse_json(text, file, lenient);
+    if (!commented.ok()) return commented.error();
+    const Result<FileKind> kind = kind_by_schema(*commented, taken);
+    if (!kind.ok() || *kind == FileKind::kCase) return document.error();
+    return InputFile{std::move(commented).value(), *kind};
+  }
+  const Result<FileKind> kind = kind_by_schema(*document, taken);
+  if (!kind.ok()) return kind.error();
+  return InputFile{std::move(document).value(), *kind};
 }
 
 }  // namespace
@@ -49,26 +69,21 @@ Result<std::string> read_input_text(const std::string& path, std::size_t limit_b
 }
 
 Result<InputFile> read_input(const std::string& path, std::size_t limit_bytes,
-                             std::span<const std::string_view> schemas) {
+                             std::span<const FileKind> taken) {
   const Result<std::string> text = read_input_text(path, limit_bytes);
-  if (!text.ok()) return text.error();
-  const std::string file = path == "-" ? "standard input" : path;
+  if (!text.ok()) return explain_kind(text.error(), path, taken);
+  const bool is_pipe = path == "-";
+  Result<InputFile> input =
+      parse_input(*text, is_pipe ? "standard input" : path, limit_bytes, taken);
+  if (input.ok()) return input;
+  return is_pipe ? explain_kind(input.error(), "standard input", kind_of_text(*text), taken)
+                 : explain_kind(input.error(), path, taken);
+}
 
-  JsonOptions strict;
-  strict.limit_bytes = limit_bytes;
-  Result<JsonDocument> document = parse_json(*text, file, strict);
-  if (!document.ok()) {
-    JsonOptions lenient = strict;
-    lenient.comments = true;
-    Result<JsonDocument> commented = parse_json(*text, file, lenient);
-    if (!commented.ok()) return commented.error();
-    const Result<std::string> schema = schema_of(*commented, schemas);
-    if (!schema.ok() || *schema == kCaseSchema) return document.error();
-    return InputFile{std::move(commented).value(), *schema};
-  }
-  const Result<std::string> schema = schema_of(*document, schemas);
-  if (!schema.ok()) return schema.error();
-  return InputFile{std::move(document).value(), *schema};
+Result<OpenedTrace> open_input_trace(const std::string& path, const ReadProgress& progress) {
+  Result<OpenedTrace> opened = open_trace(path, progress);
+  if (!opened.ok()) return explain_kind(opened.error(), path, kTraceKinds);
+  return opened;
 }
 
 }  // namespace rrfp

@@ -1,13 +1,17 @@
 // The file that a command was given: a case or a scenario, told apart by what
-// the file itself says it is.
+// the file itself says it is; or a recorded trace. A file of another kind is
+// told by name (file_kind.h).
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "experiments/file_kind.h"
 #include "experiments/options.h"
 #include "scheduler_core/result.h"
 #include "traces/json_reader.h"
+#include "traces/trace_source.h"
 
 namespace rrfp {
 
@@ -22,12 +26,19 @@ Result<std::string> read_input_text(const std::string& path, std::size_t limit_b
 
 struct InputFile {
   JsonDocument document;
-  std::string schema;
+  FileKind kind = FileKind::kCase;
 };
 
-/// The document and the schema that it names, one of `schemas`. Comments are
-/// allowed in scenarios, which people write, and nowhere else.
+/// What the commands that take either take.
+inline constexpr FileKind kCaseOrScenario[] = {FileKind::kCase, FileKind::kScenario};
+
+/// The document and what its schema says it is, one of `taken`, which are cases
+/// or scenarios. Comments are allowed in scenarios, which people write, and
+/// nowhere else.
 Result<InputFile> read_input(const std::string& path, std::size_t limit_bytes,
-                             std::span<const std::string_view> schemas);
+                             std::span<const FileKind> taken);
+
+/// Opens a recorded trace.
+Result<OpenedTrace> open_input_trace(const std::string& path, const ReadProgress& progress = {});
 
 }  // namespace rrfp

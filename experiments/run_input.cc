@@ -39,19 +39,23 @@ Result<RunInput> read_run_input(const Options& options) {
   if (!path.ok()) return path.error();
   const Result<std::size_t> limit = file_limit(options);
   if (!limit.ok()) return limit.error();
-  constexpr std::array kSchemas = {kCaseSchema, kScenarioSchema};
-  const Result<InputFile> file = read_input(*path, *limit, kSchemas);
+  const Result<InputFile> file = read_input(*path, *limit, kCaseOrScenario);
   if (!file.ok()) return file.error();
   RunInput input;
   input.name = file->document.file;
-  if (file->schema == kCaseSchema) {
+  if (file->kind == FileKind::kCase) {
+    if (options.text(kPointRow.name)) {
+      return Error{"--point chooses from a scenario; " + input.name + " is a case"};
+    }
     Result<Case> read = read_case(file->document);
     if (!read.ok()) return read.error();
     input.single = std::move(*read);
     return input;
   }
-  Result<Scenario> scenario = read_scenario(file->document);
-  if (!scenario.ok()) return scenario.error();
+  Result<ScenarioAtPoint> read = read_scenario_at(file->document, options);
+  if (!read.ok()) return read.error();
+  input.note = std::move(read->note);
+  Scenario* const scenario = &read->scenario;
   input.usual_iterations = scenario->iterations;
   // A draw depends on the number of its iteration, not on how many there are.
   scenario->iterations = std::max(scenario->iterations, kMostIterations);
@@ -61,9 +65,10 @@ Result<RunInput> read_run_input(const Options& options) {
   return input;
 }
 
-void tell_presets(const RunInput& input, const Options& options, Terminal& terminal) {
+void tell_scenario(const RunInput& input, const Options& options, Terminal& terminal) {
   if (!input.scenario) return;
-  (options.flag("json") ? terminal.err : terminal.out) << preset_note(input.scenario->scenario());
+  (options.flag("json") ? terminal.err : terminal.out)
+      << input.note << preset_note(input.scenario->scenario());
 }
 
 Result<TransportKind> transport_of(const Options& options) {

@@ -12,6 +12,7 @@
 #include "executor/run_setup.h"
 #include "experiments/command.h"
 #include "experiments/options.h"
+#include "experiments/scenario_point.h"
 #include "scheduler_core/result.h"
 #include "traces/scenario_resolve.h"
 
@@ -44,6 +45,7 @@ inline constexpr int kMostIterations = 10'000;
 /// A case, or a scenario with its policies.
 struct RunInput {
   std::string name;
+  std::string note;  ///< which point of a grid this is; empty where there is none
   std::optional<Case> single;
   std::optional<ScenarioResolver> scenario;
 
@@ -54,10 +56,12 @@ struct RunInput {
   Result<PreparedRun> prepare(int policy, int iterations) const;
 };
 
+/// REQUIRES: kPointRow is among the options.
 Result<RunInput> read_run_input(const Options& options);
 
-/// What simulations say of a scenario's presets, said of a run for real too.
-void tell_presets(const RunInput& input, const Options& options, Terminal& terminal);
+/// What simulations say of a scenario's point and presets, said of a run for
+/// real too.
+void tell_scenario(const RunInput& input, const Options& options, Terminal& terminal);
 
 /// --transport.
 Result<TransportKind> transport_of(const Options& options);

@@ -206,6 +206,43 @@ JsonValue summary_to_json(const Sweep& sweep,
   return out;
 }
 
+namespace {
+
+// "scenario.json", "scenario-12.json".
+bool is_scenario_name(const std::string& name) {
+  constexpr std::string_view kBegin = "scenario";
+  constexpr std::string_view kEnd = ".json";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  if (name.size() < kBegin.size() + kEnd.size()) return false;
+  const std::string number = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
+  return number.empty() || (number.size() > 1 && number.front() == '-' &&
+                            number.find_first_not_of("0123456789", 1) == number.npos);
+}
+
+// Runs of another scenario must never stand beside this one, whenever this is cut short.
+Result<void> remove_earlier_sweep(const std::string& folder) {
+  std::error_code failed;
+  std::vector<std::filesystem::path> files = {folder + "/runs.csv", folder + kCalibrationName};
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    if (is_scenario_name(entry.path().filename().string())) files.push_back(entry.path());
+  }
+  for (const std::filesystem::path& file : files) {
+    std::filesystem::remove(file, failed);
+    if (failed) return Error{file.string() + ": cannot be replaced: " + failed.message()};
+  }
+  return {};
+}
+
+// "\"my job\" (4 points, 200 iterations)".
+std::string describe_worlds(const Scenario& scenario, std::size_t points) {
+  return in_quotes(scenario.name) + " (" +
+         (points == 1 ? "" : std::to_string(points) + " points, ") +
+         std::to_string(scenario.iterations) +
+         (scenario.iterations == 1 ? " iteration)" : " iterations)");
+}
+
+}  // namespace
+
 Result<void> make_sweep_folder(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
@@ -216,12 +253,7 @@ Result<void> make_sweep_folder(const std::string& folder) {
 Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
                          const std::vector<std::vector<PolicySummary>>& summaries) {
   if (Result<void> made = make_sweep_folder(folder); !made.ok()) return made;
-  // Runs of another scenario must never stand beside this one, whenever this is cut short.
-  for (const char* name : {"/runs.csv", kCalibrationName}) {
-    std::error_code failed;
-    std::filesystem::remove(folder + name, failed);
-    if (failed) return Error{folder + name + ": cannot be replaced: " + failed.message()};
-  }
+  if (Result<void> removed = remove_earlier_sweep(folder); !removed.ok()) return removed;
   const auto write = [&folder](const std::string& name, const std::string& text) {
     return write_file_atomically(folder + "/" + name, text);
   };
@@ -248,7 +280,8 @@ Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
 namespace {
 
 // Runs of other worlds must not be mixed with those of this sweep.
-Result<void> check_same_calibration(const std::string& folder, const Sweep& sweep) {
+Result<void> check_same_calibration(const std::string& folder, const Sweep& sweep,
+                                    const std::string& ways) {
   const std::string path = folder + kCalibrationName;
   const bool there = std::filesystem::exists(path);
   if (!there && !sweep.calibration) return {};
@@ -260,13 +293,51 @@ Result<void> check_same_calibration(const std::string& folder, const Sweep& swee
   return Error{path +
                (there ? ": the sweep was begun with this calibration"
                       : ": not there, so the sweep was begun without a calibration") +
-               "; resume with the same --calibration, or take another folder"};
+               ways};
+}
+
+constexpr std::size_t kNoLimit = std::size_t{1} << 40;
+
+// Of a folder with a sweep: the resolved scenarios that it names.
+std::vector<std::string> scenario_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (is_scenario_name(name)) files.push_back(folder + "/" + name);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool holds_scenarios_of(const std::string& folder, const Sweep& sweep) {
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const Result<std::string> text =
+        read_text_file(folder + "/" + scenario_name(sweep, i), kNoLimit);
+    if (!text.ok() || *text != scenario_text(sweep.points[i])) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
+Result<void> check_sweep_folder(const std::string& folder, const Sweep& sweep) {
+  const std::vector<std::string> files = scenario_files(folder);
+  const std::string ways = "; take another folder, or --force to replace them";
+  if (files.empty()) {
+    if (!std::filesystem::exists(folder + "/runs.csv")) return {};
+    return Error{folder + "/runs.csv: results of a sweep, without its scenario" + ways};
+  }
+  if (files.size() == sweep.points.size() && holds_scenarios_of(folder, sweep)) {
+    return check_same_calibration(folder, sweep, ways);
+  }
+  const Result<Scenario> there = read_scenario_file(files.front(), kNoLimit);
+  const std::string found = there.ok() ? describe_worlds(*there, files.size()) : files.front();
+  return Error{folder + ": holds the results of another scenario, " + found + "; this is " +
+               describe_worlds(sweep.points.front().scenario, sweep.points.size()) + ways};
+}
+
 Result<void> resume_sweep(const std::string& folder, Sweep& sweep) {
-  constexpr std::size_t kNoLimit = std::size_t{1} << 40;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const std::string path = folder + "/" + scenario_name(sweep, i);
     const Result<std::string> text = read_text_file(path, kNoLimit);
@@ -276,7 +347,8 @@ Result<void> resume_sweep(const std::string& folder, Sweep& sweep) {
                  ": a sweep of another scenario; resume with the scenario, the options and "
                  "the program that it was begun with, or take another folder"};
   }
-  if (Result<void> same = check_same_calibration(folder, sweep); !same.ok()) return same;
+  const std::string ways = "; resume with the same --calibration, or take another folder";
+  if (Result<void> same = check_same_calibration(folder, sweep, ways); !same.ok()) return same;
   const std::string path = folder + "/runs.csv";
   const Result<std::string> text = read_text_file(path, kNoLimit);
   if (!text.ok()) return text.error();

@@ -29,7 +29,12 @@ JsonValue summary_to_json(const Sweep& sweep,
 /// is in the way.
 Result<void> make_sweep_folder(const std::string& folder);
 
-/// Writes all of the above, and makes the folder where it is absent.
+/// Says whether the folder is free for this sweep: it holds none, or one of the
+/// same worlds. The error names both, and how to go on.
+Result<void> check_sweep_folder(const std::string& folder, const Sweep& sweep);
+
+/// Writes all of the above in place of any sweep that is there, and makes the folder where it is
+/// absent.
 Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
                          const std::vector<std::vector<PolicySummary>>& summaries);
 

@@ -5,6 +5,7 @@
 #include "experiments/display_units.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
+#include "experiments/scenario_point.h"
 #include "experiments/text_list.h"
 #include "experiments/text_table.h"
 #include "traces/json_writer.h"
@@ -95,23 +96,16 @@ std::string notes_of(const Scenario& scenario) {
 
 }  // namespace
 
-std::string describe_point(const Sweep& sweep, std::size_t point) {
-  std::string text;
-  for (std::size_t axis = 0; axis < sweep.axes.size(); ++axis) {
-    add_to_list(text, sweep.axes[axis].pointer + " = " +
-                          to_text(sweep.points[point].values[axis], JsonLayout::kCompact));
-  }
-  return text;
-}
-
 std::string describe_sweep(const Sweep& sweep,
                            const std::vector<std::vector<PolicySummary>>& summaries) {
   std::string text;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
-    const std::string where = describe_point(sweep, i);
     std::string head = point.scenario.name;
-    if (!where.empty()) head += (head.empty() ? "" : ": ") + where;
+    if (!sweep.axes.empty()) {
+      add_to_list(head,
+                  "point " + std::to_string(i) + ": " + describe_values(sweep.axes, point.values));
+    }
     text += (i == 0 ? "" : "\n") + head + (head.empty() ? "" : ", ") +
             std::to_string(point.iterations_done()) + " of " +
             std::to_string(point.scenario.iterations) + " iterations\n";

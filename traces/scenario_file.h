@@ -52,6 +52,14 @@ struct GridPoint {
 /// The axes of the grid that `document`, a scenario, asks for.
 Result<std::vector<GridAxis>> read_grid(const JsonDocument& document);
 
+/// How many points these axes span; 1 where there are none.
+std::size_t points_of(const std::vector<GridAxis>& axes);
+
+/// Point `number` of the grid that `axes` span, counted as in expand_grid().
+/// REQUIRES: `axes` are the document's, and `number` is below points_of(axes).
+Result<GridPoint> grid_point(const JsonDocument& document, const std::vector<GridAxis>& axes,
+                             std::size_t number);
+
 /// All points, the last axis fastest; one without values where there is no
 /// grid. The error names the axis and value that make a scenario wrong.
 Result<std::vector<GridPoint>> expand_grid(const JsonDocument& document);

@@ -106,32 +106,40 @@ Result<std::vector<GridAxis>> read_grid(const JsonDocument& document) {
   return axes;
 }
 
+std::size_t points_of(const std::vector<GridAxis>& axes) {
+  std::size_t count = 1;
+  for (const GridAxis& axis : axes) count *= axis.values.size();
+  return count;
+}
+
+Result<GridPoint> grid_point(const JsonDocument& document, const std::vector<GridAxis>& axes,
+                             std::size_t number) {
+  JsonDocument changed{document.file, without_grid(document.root)};
+  std::vector<JsonValue> values(axes.size());
+  std::string where;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const GridAxis& axis = axes[i];
+    values[i] = axis.values[number % axis.values.size()];
+    number /= axis.values.size();
+    where = axis.pointer + " = " + values[i].describe() + (where.empty() ? "" : ", ") + where;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) put(changed.root, axes[i].pointer, values[i]);
+  Result<Scenario> scenario = read_scenario(changed);
+  if (!scenario.ok()) {
+    return Error{scenario.error().message + (where.empty() ? "" : " (with " + where + ")")};
+  }
+  return GridPoint{std::move(values), *std::move(scenario)};
+}
+
 Result<std::vector<GridPoint>> expand_grid(const JsonDocument& document) {
   if (document.root.object() == nullptr) return read_scenario(document).error();
   const Result<std::vector<GridAxis>> axes = read_grid(document);
   if (!axes.ok()) return axes.error();
-  std::size_t count = 1;
-  for (const GridAxis& axis : *axes) count *= axis.values.size();
   std::vector<GridPoint> points;
-  for (std::size_t number = 0; number < count; ++number) {
-    JsonDocument changed{document.file, without_grid(document.root)};
-    std::vector<JsonValue> values(axes->size());
-    std::string where;
-    std::size_t rest = number;
-    for (std::size_t i = axes->size(); i-- > 0;) {
-      const GridAxis& axis = (*axes)[i];
-      values[i] = axis.values[rest % axis.values.size()];
-      rest /= axis.values.size();
-      where = axis.pointer + " = " + values[i].describe() + (where.empty() ? "" : ", ") + where;
-    }
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      put(changed.root, (*axes)[i].pointer, values[i]);
-    }
-    Result<Scenario> scenario = read_scenario(changed);
-    if (!scenario.ok()) {
-      return Error{scenario.error().message + (where.empty() ? "" : " (with " + where + ")")};
-    }
-    points.push_back({std::move(values), *std::move(scenario)});
+  for (std::size_t number = 0; number < points_of(*axes); ++number) {
+    Result<GridPoint> point = grid_point(document, *axes, number);
+    if (!point.ok()) return point.error();
+    points.push_back(*std::move(point));
   }
   return points;
 }

@@ -117,6 +117,37 @@ TEST(Sweep, ResumeRefusesAnotherScenario) {
             std::string::npos);
 }
 
+TEST(Sweep, ResultsOfAnotherScenarioAreReplacedOnlyWhenForced) {
+  const std::string folder = test_folder();
+  const std::string out = folder + "/out";
+  const std::string grid = write_test_file(folder + "/grid.json", small_scenario("2", kGrid));
+  const std::string plain = write_test_file(folder + "/plain.json", small_scenario("3", ""));
+  ASSERT_EQ(run_rrfp({"sweep", grid, "--out", out}).status, 0);
+  EXPECT_EQ(run_rrfp({"sweep", grid, "--out", out}).status, 0) << "the same gives the same";
+  EXPECT_EQ(run_rrfp({"sweep", grid, "--out", out, "--resume"}).status, 0);
+
+  const std::string runs = read_test_file(out + "/runs.csv");
+  const Ran refused = run_rrfp({"sweep", plain, "--out", out});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "rrfp sweep: " + out +
+                             ": holds the results of another scenario, \"small\" (4 points, 2 "
+                             "iterations); this is \"small\" (3 iterations); take another folder, "
+                             "or --force to replace them\n");
+  EXPECT_EQ(read_test_file(out + "/runs.csv"), runs);
+
+  EXPECT_EQ(run_rrfp({"sweep", plain, "--out", out, "--force"}).status, 0);
+  EXPECT_TRUE(absent(out + "/scenario-3.json")) << "of the sweep that was replaced";
+  EXPECT_EQ(run_rrfp({"sweep", plain, "--out", out, "--iterations", "4"}).status, 2);
+  std::filesystem::remove(out + "/scenario.json");
+  EXPECT_TRUE(has(run_rrfp({"sweep", plain, "--out", out}).err, "without its scenario"));
+
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"sweep", plain, "--force"},
+        {"sweep", plain, "--out", out, "--force", "--resume"}}) {
+    EXPECT_EQ(run_rrfp(wrong).status, 2);
+  }
+}
+
 // The real program, a real signal. The scenario is far too long to finish.
 TEST(Sweep, CtrlCWritesThePartAndEndsWith130) {
   const std::string folder = test_folder();
