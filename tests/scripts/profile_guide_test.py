@@ -51,6 +51,6 @@ with tempfile.TemporaryDirectory() as folder:
             fail(f"{command} does not say \"{words}\": {outputs[command]}")
     if "dropped" in outputs["import"]:
         fail(f"import drops something: {outputs['import']}")
-    if not (folder / "out" / "job" / "summary.json").is_file():
+    if not (folder / "out" / "fitted" / "summary.json").is_file():
         fail("the sweep leaves no summary")
 print("ok")
