@@ -8,6 +8,7 @@
 #include "experiments/sample.h"
 #include "sim/replay_case.h"
 #include "sim/replay_step.h"
+#include "traces/saturating.h"
 
 namespace rrfp {
 
@@ -88,6 +89,21 @@ class FrameSums {
   std::vector<double> around_ns_;
 };
 
+/// The mean of sizes, of which 0 says that none was recorded.
+class SizeMean {
+ public:
+  void add(std::int64_t bytes) {
+    if (bytes <= 0) return;
+    ++count_;
+    sum_ = capped_sum(sum_, bytes);
+  }
+  std::int64_t mean() const { return count_ == 0 ? 0 : sum_ / count_; }
+
+ private:
+  std::int64_t count_ = 0;
+  std::int64_t sum_ = 0;
+};
+
 class Observer {
  public:
   explicit Observer(const TraceHeader& header)
@@ -97,6 +113,7 @@ class Observer {
         frames_(header.program) {
     observed_.lanes = header.lanes;
     observed_.transfers_ns.resize(header.program.edges().size());
+    sizes_.resize(header.program.edges().size());
   }
 
   Result<void> add(const TraceStep& step) {
@@ -143,6 +160,7 @@ class Observer {
     observed_.durations = collector_.table(split);
     observed_.schedule = schedule_name(observed_.program, observed_.order);
     frames_.store(&observed_);
+    for (const SizeMean& size : sizes_) observed_.message_bytes.push_back(size.mean());
     return std::move(observed_);
   }
 
@@ -174,6 +192,7 @@ class Observer {
       const std::int64_t match_ns = std::max(message.send.post_ns, message.receive.post_ns);
       observed_.transfers_ns[static_cast<std::size_t>(edge)].push_back(
           std::max<std::int64_t>(0, message.receive.done_ns - match_ns));
+      sizes_[static_cast<std::size_t>(edge)].add(message.bytes);
       ++seen;
     }
     const auto edges = std::count_if(program.edges().begin(), program.edges().end(),
@@ -194,6 +213,7 @@ class Observer {
   FitObservations observed_;
   DurationCollector collector_;
   FrameSums frames_;
+  std::vector<SizeMean> sizes_;  ///< by EdgeId
   ReplayTypes types_;
   bool fused_seen_ = false;
   bool split_seen_ = false;

@@ -29,6 +29,8 @@ struct FitObservations {
   int lanes = 1;                  ///< of which the slowest counts
   DurationTable durations;
   std::vector<std::vector<std::int64_t>> transfers_ns;  ///< by EdgeId of `program`
+  /// By EdgeId: the mean of what was recorded, of all iterations; 0: nothing was.
+  std::vector<std::int64_t> message_bytes;
   std::int64_t lost_transfers = 0;  ///< messages that must have been and were not recorded
 
   std::vector<std::vector<Task>> order;  ///< by rank, of the first replica and iteration

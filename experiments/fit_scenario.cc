@@ -26,6 +26,8 @@ constexpr std::size_t kMessagesOfLink = 20;
 /// From this correlation on, F and B of a stage share the draw of their
 /// residual.
 constexpr double kShared = 0.5;
+/// As in the scenarios of this folder: a message is 2 % of what a stage keeps.
+constexpr std::int64_t kMessagesOfActivation = 50;
 
 double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
@@ -55,6 +57,7 @@ class ScenarioBuilder {
     add_always(VarianceSource::kReplica, DrawScope::kReplica);
     add_always(VarianceSource::kGpu, DrawScope::kGpu);
     add_network();
+    add_sizes();
     add_surroundings();
     add_policies();
     tell_unknown();
@@ -213,6 +216,31 @@ class ScenarioBuilder {
     if (!of_all.selection.links.empty()) add_latency(std::move(of_all), all, usual_ns);
   }
 
+  /// A stage sends each of its messages of a kind over one edge that crosses, or none.
+  /// No bandwidth goes with the sizes: the latency is the whole transfer.
+  void add_sizes() {
+    ScenarioNetwork& network = fitted_.scenario.network;
+    std::int64_t largest = 0;
+    for (std::size_t edge = 0; edge < observed_.message_bytes.size(); ++edge) {
+      const std::int64_t bytes = observed_.message_bytes[edge];
+      if (bytes == 0) continue;
+      const Edge& of = observed_.program.edge(static_cast<EdgeId>(edge));
+      StageTable& table =
+          of.kind == Kind::kForward ? network.activation_bytes : network.gradient_bytes;
+      if (table.zero()) {
+        table.shape = StageTable::Shape::kPerStage;
+        table.values.assign(fitted_.scenario.pipeline.stages.size(), 0);
+      }
+      std::int64_t& size = table.values[static_cast<std::size_t>(of.from)];
+      size = std::max(size, bytes);
+      largest = std::max(largest, bytes);
+    }
+    if (largest == 0) return;
+    fitted_.scenario.memory.activation_bytes.values = {
+        std::min(largest, kMostQuantity / kMessagesOfActivation) * kMessagesOfActivation};
+    has_sizes_ = true;
+  }
+
   void add_latency(DrawModel model, const std::vector<double>& transfers_ns,
                    std::int64_t usual_ns) {
     std::vector<double> factors = transfers_ns;
@@ -286,8 +314,15 @@ class ScenarioBuilder {
 
   void tell_unknown() {
     say("launch delay is left out, as in a replay: the host is taken to be in time");
-    say("bytes are not in a trace: memory counts activations, a budget is what the recorded order "
-        "holds; set /memory and the sizes of /network to compare in bytes or to change them");
+    if (has_sizes_) {
+      say("messages have the sizes that were recorded; an activation is taken to be " +
+          std::to_string(kMessagesOfActivation) +
+          " of the largest, for that is not in a trace: set /memory to what it is. A budget is "
+          "what the recorded order holds");
+    } else {
+      say("this trace has no bytes: memory counts activations, a budget is what the recorded order "
+          "holds; set /memory and the sizes of /network to compare in bytes or to change them");
+    }
     if (observed_.around_sd_ns > 0) {
       const DisplayUnit unit = time_unit(observed_.around_sd_ns);
       say("what stands around the pipeline (collectives, optimizer) has its mean in every "
@@ -337,6 +372,7 @@ class ScenarioBuilder {
   const VarianceComponents& components_;
   const DurationTable& table_;
   const std::optional<double> split_fraction_;
+  bool has_sizes_ = false;
   FittedScenario fitted_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "sim/simulate.h"
 #include "traces/native_trace_writer.h"
+#include "traces/prepared_case.h"
 
 namespace rrfp {
 
@@ -20,7 +21,8 @@ class IterationExport {
         iteration_(iteration),
         accumulated_ns_(static_cast<std::size_t>(program_.stages()), kNever) {}
 
-  void add(int replica, const SimulationResult& result) {
+  /// `world` is what was simulated.
+  void add(int replica, const SimulationResult& result, const PreparedCase& world) {
     std::vector<std::int64_t>& last_ns = rank_end_ns_.emplace_back();
     for (std::size_t r = 0; r < result.ranks.size(); ++r) {
       const RankResult& rank = result.ranks[r];
@@ -39,7 +41,7 @@ class IterationExport {
         records_.push_back(task);
       }
     }
-    for (const MessageRecord& message : result.messages) add_message(replica, message);
+    for (const MessageRecord& message : result.messages) add_message(replica, message, world);
   }
 
   std::vector<TraceRecord> take() {
@@ -55,7 +57,7 @@ class IterationExport {
     last_ns = std::max(last_ns, end_ns);
   }
 
-  void add_message(int replica, const MessageRecord& message) {
+  void add_message(int replica, const MessageRecord& message, const PreparedCase& world) {
     const Edge& edge = program_.edge(message.edge);
     TraceMessage out;
     out.iteration = iteration_;
@@ -65,6 +67,8 @@ class IterationExport {
     out.to_stage = edge.to;
     out.microbatch = message.microbatch;
     out.sequence = message.microbatch;
+    out.bytes = world.message_bytes()[static_cast<std::size_t>(
+        message.edge * program_.microbatches() + message.microbatch)];
     out.send = {message.sent_ns, message.sent_ns, message.arrival_ns};
     out.receive = out.send;
     records_.push_back(out);
@@ -148,7 +152,9 @@ Result<std::vector<TraceRecord>> native_records(const ScenarioResolver& resolver
                    "\" blocks in iteration " + std::to_string(iteration) + ", replica " +
                    std::to_string(replica) + "; `rrfp simulate` says why"};
     }
-    made.add(replica, *result);
+    const Result<std::unique_ptr<const PreparedCase>> world = PreparedCase::create(*given);
+    if (!world.ok()) return world.error();
+    made.add(replica, *result, **world);
   }
   return made.take();
 }

@@ -289,6 +289,29 @@ TEST(FitCommand, SaysThatMessagesAreMissing) {
   EXPECT_EQ(report["scenario"]["network"]["latency_ns"], 0);
 }
 
+// What a run moves and what an inbox holds follow from these sizes; times do not, for the
+// recorded transfer has them in it.
+TEST(FitCommand, TakesTheSizesOfMessages) {
+  json scenario = job(3, 4, 1, 4);
+  const json without = fitted({exported(test_folder(), scenario), "--iterations", "5"});
+  EXPECT_EQ(without["scenario"]["network"]["activation_bytes"], 0);
+  EXPECT_TRUE(has(without["unknown"].dump(), "this trace has no bytes"));
+
+  scenario["network"]["activation_bytes"] = {3000, 5000, 0};
+  scenario["network"]["gradient_bytes"] = {0, 700, 900};
+  const std::string folder = test_folder();
+  const json with = fitted({exported(folder, scenario), "--iterations", "5"});
+  EXPECT_EQ(with["scenario"]["network"]["activation_bytes"], json({3000, 5000, 0}));
+  EXPECT_EQ(with["scenario"]["network"]["gradient_bytes"], json({0, 700, 900}));
+  EXPECT_EQ(with["scenario"]["network"]["bandwidth_bytes_per_second"], 0) << "no limit";
+  EXPECT_EQ(with["scenario"]["memory"]["activation_bytes"], 250'000);
+  EXPECT_TRUE(has(with["unknown"].dump(), "taken to be 50 of the largest"));
+  EXPECT_EQ(with["step_time"], without["step_time"]);
+
+  const std::string file = write_test_file(folder + "/fitted.json", with["scenario"].dump());
+  EXPECT_EQ(run_rrfp({"sweep", file, "--iterations", "2", "--threads", "1"}).status, 0);
+}
+
 TEST(FitCommand, HelpHasAnExample) {
   const Ran ran = run_rrfp({"fit", "--help"});
   EXPECT_EQ(ran.status, 0);
