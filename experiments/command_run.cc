@@ -174,7 +174,10 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!job.ok()) return job.error();
   const Result<Equipment> equipment = equip(*device, plan, *job);
   if (!equipment.ok()) return equipment.error();
-  if (job->speaks()) tell_scenario(*input, options, terminal);
+  if (job->speaks()) {
+    tell_scenario(*input, options, terminal);
+    tell_empty_messages(*input, options, terminal);
+  }
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");

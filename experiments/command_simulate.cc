@@ -11,6 +11,7 @@
 #include "experiments/policy_option.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
+#include "experiments/scenario_notes.h"
 #include "experiments/scenario_point.h"
 #include "experiments/timeline.h"
 #include "sim/simulate.h"
@@ -51,7 +52,7 @@ struct Loaded {
   Case given;
   bool is_scenario = false;
   bool message_stated = false;
-  std::string note{};  // about the point and the presets of a scenario
+  std::string note{};  // of a scenario: its point, presets and what figures mean
 
   // A case that is itself launch-queue means 0 where it says nothing.
   bool derives_message_ns(NetworkMode mode) const {
@@ -175,7 +176,8 @@ Result<Loaded> load_scenario(const JsonDocument& document, const Options& option
       resolver->resolve(*policy, static_cast<int>(*iteration), static_cast<int>(*replica));
   if (!given.ok()) return in_file(document.file, given.error());
   return Loaded{std::move(given).value(), true, resolver->scenario().network.message_ns.has_value(),
-                read->note + preset_note(resolver->scenario())};
+                read->note + preset_note(resolver->scenario()) +
+                    makespan_note(resolver->scenario()) + unit_memory_note(resolver->scenario())};
 }
 
 Result<Loaded> load_case(const JsonDocument& document) {

@@ -71,6 +71,25 @@ void tell_scenario(const RunInput& input, const Options& options, Terminal& term
       << input.note << preset_note(input.scenario->scenario());
 }
 
+void tell_empty_messages(const RunInput& input, const Options& options, Terminal& terminal) {
+  const auto empty = [](const std::vector<std::int64_t>& bytes) {
+    return std::all_of(bytes.begin(), bytes.end(), [](std::int64_t one) { return one == 0; });
+  };
+  const Program& program = input.scenario ? input.scenario->program() : input.single->program;
+  if (program.ranks() == 1) return;
+  if (input.scenario) {
+    const ScenarioNetwork& network = input.scenario->scenario().network;
+    if (!empty(network.activation_bytes.values) || !empty(network.gradient_bytes.values)) return;
+  } else if (!empty(input.single->network.message_bytes)) {
+    return;
+  }
+  (options.flag("json") ? terminal.err : terminal.out)
+      << "note: messages have 0 bytes in " << input.name
+      << ", so a link costs its latency and nothing is moved; "
+      << (input.scenario ? "/network/activation_mb says how large they are\n"
+                         : "/network/message_bytes says how large they are\n");
+}
+
 Result<TransportKind> transport_of(const Options& options) {
   constexpr std::array kKinds = {TransportKind::kAuto, TransportKind::kThreads, TransportKind::kMpi,
                                  TransportKind::kTcp};

@@ -63,6 +63,9 @@ Result<RunInput> read_run_input(const Options& options);
 /// real too.
 void tell_scenario(const RunInput& input, const Options& options, Terminal& terminal);
 
+/// Says where messages have no bytes, for then a run moves nothing.
+void tell_empty_messages(const RunInput& input, const Options& options, Terminal& terminal);
+
 /// --transport.
 Result<TransportKind> transport_of(const Options& options);
 

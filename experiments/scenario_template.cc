@@ -37,12 +37,18 @@ struct PolicyLine {
 // Those that do not fit stand as comments, so that the file runs as it is.
 std::string policies(int ranks, int activations_that_fit) {
   const std::string waits = ", \"anticipation\": true";
+  // As frameworks run it, and as `init --model` writes it.
+  const auto whole = [](const std::string& name) {
+    return "\"hint\": {\"name\": \"" + name + "\", \"whole_backward\": true}, \"fixed\": true";
+  };
   const std::vector<PolicyLine> lines = {
-      {"1f1b", "\"hint\": \"1f1b\", \"fixed\": true", ranks},
+      {"1f1b", whole("1f1b"), ranks},
+      {"1f1b split", "\"hint\": \"1f1b\", \"fixed\": true", ranks},
       {"zb-h1", "\"hint\": \"zb-h1\", \"fixed\": true", ranks},
       {"zb-h1 ready-first", "\"hint\": \"zb-h1\", \"budget_activations\": \"zb-h1\"" + waits,
        ranks},
-      {"eager-1f1b", "\"hint\": \"eager-1f1b\", \"fixed\": true", 2 * ranks - 1},
+      {"eager-1f1b", whole("eager-1f1b"), 2 * ranks - 1},
+      {"eager-1f1b split", "\"hint\": \"eager-1f1b\", \"fixed\": true", 2 * ranks - 1},
       {"zb-h2", "\"hint\": \"zb-h2\", \"fixed\": true", 2 * ranks - 1},
       {"zb-h2 ready-first", "\"hint\": \"zb-h2\", \"budget_activations\": \"zb-h2\"" + waits,
        2 * ranks - 1},
@@ -99,6 +105,8 @@ std::string scenario_template(const JobNumbers& job) {
   line("    \"mode\": \"eager\",");
   line("    \"latency_us\": " + number(job.latency_us.value_or(kAssumedLatencyUs)) +
        assumed(job.latency_us.has_value(), "measure yours"));
+  line("    // , \"activation_mb\": 64, \"bandwidth_gbyte_per_second\": 25");
+  line("    // of a message (2 bytes x sequence x hidden in bf16); without, it has 0 bytes");
   line("  },");
   line("");
   line("  // A device has " + number(job.gpu_gb) +
@@ -125,7 +133,11 @@ std::string scenario_template(const JobNumbers& job) {
       "\"extra_ms\": 10}");
   line("  ],");
   line("");
-  line("  // \"fixed\": a pre-committed order; otherwise the hint ranks whatever is ready.");
+  line(
+      "  // \"fixed\": a pre-committed order; otherwise the hint ranks whatever is ready. 1f1b as");
+  line(
+      "  // frameworks run it has whole backwards; \"split\" is the same order with I and W "
+      "apart.");
   line("  \"baseline\": \"" + std::string(fit >= job.ranks ? "1f1b" : "bfw, all the memory") +
        "\",");
   line("  \"policies\": [");

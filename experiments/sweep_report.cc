@@ -5,6 +5,7 @@
 #include "experiments/display_units.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
+#include "experiments/scenario_notes.h"
 #include "experiments/scenario_point.h"
 #include "experiments/text_list.h"
 #include "experiments/text_table.h"
@@ -15,22 +16,6 @@
 namespace rrfp {
 
 namespace {
-
-// Bytes in activations, the unit in which schedules are told apart: of the
-// largest activation that there is.
-class Activations {
- public:
-  explicit Activations(const Scenario& scenario) {
-    const std::vector<std::int64_t>& bytes = scenario.memory.activation_bytes.values;
-    bytes_ = std::max<std::int64_t>(1, *std::max_element(bytes.begin(), bytes.end()));
-  }
-  std::string text(std::int64_t bytes) const {
-    return fixed(static_cast<double>(bytes) / static_cast<double>(bytes_), 2);
-  }
-
- private:
-  std::int64_t bytes_ = 1;
-};
 
 std::string note_of(const PolicySummary& summary, const Scenario& scenario) {
   if (summary.name == scenario.policies[static_cast<std::size_t>(scenario.baseline)].name) {
@@ -55,7 +40,11 @@ std::string table_of(const SweepPoint& point, const std::vector<PolicySummary>& 
     longest_ns = std::max(longest_ns, summary.p95_ns);
   }
   const DisplayUnit time = time_unit(longest_ns);
-  const Activations activations(point.scenario);
+  // The unit in which schedules are told apart.
+  const auto activation_bytes = static_cast<double>(largest_activation_bytes(point.scenario));
+  const auto activations = [activation_bytes](std::int64_t bytes) {
+    return fixed(static_cast<double>(bytes) / activation_bytes, 2);
+  };
   const std::string in_time = " [" + std::string(time.name) + "]";
   TextTable table({"policy", "mean" + in_time, "p50", "p95", "idle", "speed-up", "95 % interval",
                    "over fixed at its memory", "peak memory [activations]", "of it inbox",
@@ -74,8 +63,8 @@ std::string table_of(const SweepPoint& point, const std::vector<PolicySummary>& 
                summary.speedup_at_memory
                    ? fixed(*summary.speedup_at_memory, 3) + " " + summary.fixed_at_memory
                    : "-",
-               activations.text(memory.bytes), activations.text(memory.inbox_bytes),
-               activations.text(memory.all_ranks_bytes),
+               activations(memory.bytes), activations(memory.inbox_bytes),
+               activations(memory.all_ranks_bytes),
                blocked ? std::to_string(summary.blocked) + " of " + std::to_string(summary.runs) +
                              " runs blocked"
                        : note_of(summary, point.scenario)});
@@ -99,6 +88,7 @@ std::string notes_of(const Scenario& scenario) {
 std::string describe_sweep(const Sweep& sweep,
                            const std::vector<std::vector<PolicySummary>>& summaries) {
   std::string text;
+  std::string last_notes;
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
     std::string head = point.scenario.name;
@@ -111,6 +101,10 @@ std::string describe_sweep(const Sweep& sweep,
             std::to_string(point.scenario.iterations) + " iterations\n";
     if (!summaries[i].empty()) text += table_of(point, summaries[i]);
     text += notes_of(point.scenario) + preset_note(point.scenario);
+    // Most points have the same.
+    const std::string notes = activation_note(point.scenario) + iteration_note(point.scenario);
+    if (notes != last_notes) text += notes;
+    last_notes = notes;
   }
   return text;
 }

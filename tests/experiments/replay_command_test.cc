@@ -177,7 +177,7 @@ TEST(ReplayCommand, WrongUsageIsOneMessage) {
   ASSERT_EQ(run_rrfp({"export", scenario, trace}).status, 0);
   const std::vector<Wrong> cases = {
       {{"replay"}, "TRACE is missing"},
-      {{"replay", scenario}, "two.json: line 1"},
+      {{"replay", scenario}, "two.json: found a scenario"},
       {{"replay", trace, "--hint", "1f1c"}, "--hint: unknown \"1f1c\"; did you mean \"1f1b\"?"},
       {{"replay", trace, "--window", "0"}, "--window: found \"0\"; expected none or"},
       {{"replay", trace, "--anticipation", "often"},
