@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/letter_check.h"
+
 namespace rrfp {
 
 Coordinator::Coordinator(const RunPlan& plan, bool shared_clock, IterationSink& sink)
@@ -55,6 +57,7 @@ void Coordinator::on_letter(const Letter& letter, Payload payload, std::int64_t 
   peer.heard_ns = local_now_ns;
   switch (letter.tag) {
     case Tag::kReady:
+      if (state_ != State::kPreparing || letter.iteration != iteration_) break;
       peer.counted = true;
       if (all_counted()) measure(local_now_ns);
       break;
@@ -144,10 +147,15 @@ void Coordinator::go(std::int64_t local_now_ns) {
 void Coordinator::on_done(int endpoint, const Payload& payload) {
   if (state_ != State::kRunning) return;
   Result<WorkerRecord> record = to_record(payload);
-  if (!record.ok()) {
-    stop(RunEnd::kFault, name_of(endpoint) + ": " + record.error().message);
+  Result<void> right;
+  if (record.ok()) right = check_record(*record, plan_, endpoint, iteration_);
+  if (!record.ok() || !right.ok()) {
+    const Error& wrong = record.ok() ? right.error() : record.error();
+    stop(RunEnd::kFault, worker_name(plan_.grid, endpoint) + ": " + wrong.message);
     return;
   }
+  // One that tells of its end twice is not two.
+  if (peers_[static_cast<std::size_t>(endpoint)].counted) return;
   records_.push_back(std::move(*record));
   peers_[static_cast<std::size_t>(endpoint)].counted = true;
   if (all_counted()) finish_iteration();
@@ -174,20 +182,12 @@ void Coordinator::stop(RunEnd end, const std::string& why) {
   send_to_all(letter, why);
 }
 
-std::string Coordinator::name_of(int endpoint) const {
-  const Place place = plan_.grid.place(endpoint);
-  std::string name = "rank " + std::to_string(place.rank);
-  if (plan_.grid.lanes > 1) name += " lane " + std::to_string(place.lane);
-  if (plan_.grid.replicas > 1) name += " of replica " + std::to_string(place.replica);
-  return name;
-}
-
 void Coordinator::look_for_silence(std::int64_t local_now_ns) {
   for (int endpoint = 1; endpoint < plan_.grid.size(); ++endpoint) {
     const std::int64_t silent_ns =
         local_now_ns - peers_[static_cast<std::size_t>(endpoint)].heard_ns;
     if (silent_ns <= plan_.tuning.patience_ns) continue;
-    stop(RunEnd::kFault, name_of(endpoint) + " has not answered for " +
+    stop(RunEnd::kFault, worker_name(plan_.grid, endpoint) + " has not answered for " +
                              std::to_string(silent_ns / 1'000'000) + " ms");
     return;
   }

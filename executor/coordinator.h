@@ -19,14 +19,6 @@
 
 namespace rrfp {
 
-/// Why a run ended.
-enum class RunEnd : std::int32_t {
-  kCompleted,
-  kBlocked,  ///< a set of orders, or a budget, that cannot go on
-  kFault,    ///< something broke, or somebody is gone
-  kStopped,  ///< somebody asked for it
-};
-
 class Coordinator {
  public:
   /// `shared_clock`: all workers read one clock, so none is measured.
@@ -80,7 +72,6 @@ class Coordinator {
   bool all_counted() const;
   void send_to_all(const Letter& letter, const std::string& text = {});
   Letter letter_to(int endpoint, Tag tag) const;
-  std::string name_of(int endpoint) const;
 
   const RunPlan& plan_;
   const bool shared_clock_;

@@ -16,8 +16,6 @@ namespace rrfp {
 namespace {
 
 constexpr std::size_t kEmulatedPayload = 4096;
-// To open and connect a device may take many seconds, here or elsewhere.
-constexpr std::int64_t kConnectPatienceNs = 300'000'000'000;
 
 // Where there are cores enough, a worker looks all the time.
 std::int64_t between_looks_ns(int workers) {
@@ -45,31 +43,21 @@ Result<std::shared_ptr<CudaSession>> open_session(const CudaSettings& settings) 
 // What has to be done with a session before it is connected.
 using Preparation = std::function<Result<void>(CudaSession&)>;
 
-// What this process and the others of the job tell each other by; `everyone` is null where there
-// are none.
-struct Company {
-  std::unique_ptr<LaneExchange> everyone;
+CudaPeers peers_of(const RunPlan& plan, Job& job) {
   CudaPeers peers;
-};
-
-Company company_of(const RunPlan& plan, const Job& job) {
-  Company company;
-  company.peers.channels = tensor_channels(plan);
-  if (ProcessSession* const processes = job.processes()) {
-    company.peers.endpoint = processes->transport().endpoint();
-    company.everyone = processes->lane_exchange(0, company.peers.endpoint, kConnectPatienceNs);
-    company.peers.everyone = company.everyone.get();
-  }
-  return company;
+  peers.channels = tensor_channels(plan);
+  peers.everyone = job.everyone();
+  if (peers.everyone != nullptr) peers.endpoint = job.processes()->transport().endpoint();
+  return peers;
 }
 
 // A session for the workers of this process: all of them on one device, or one on its own, which is
 // then connected to the others.
 Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::optional<int> gpu,
-                                                  const RunPlan& plan, const Job& job,
+                                                  const RunPlan& plan, Job& job,
                                                   const Preparation& prepare) {
   if (Result<void> fits = job.check_size(plan.grid); !fits.ok()) return fits.error();
-  const Company company = company_of(plan, job);
+  const CudaPeers peers = peers_of(plan, job);
   settings.grid = plan.grid;
   settings.device = gpu.value_or(job.local_process());
   settings.patience_ns = plan.tuning.patience_ns;
@@ -78,10 +66,10 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   };
   settings.workers = plan.grid.size();
   int looking = settings.workers;
-  if (company.everyone != nullptr) {
-    settings.first_endpoint = company.peers.endpoint;
+  if (peers.everyone != nullptr) {
+    settings.first_endpoint = peers.endpoint;
     settings.workers = 1;
-    const Result<int> here = processes_on_this_host(*company.everyone);
+    const Result<int> here = processes_on_this_host(*peers.everyone);
     if (!here.ok()) return here.error();
     looking = *here;
   }
@@ -90,10 +78,9 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   Result<void> able;
   if (!session.ok()) able = session.error();
   if (session.ok()) able = prepare(**session);
-  if (company.everyone != nullptr) {
-    able = agree(*company.everyone, able);
-    if (able.ok()) able = (*session)->connect(company.peers);
-  }
+  if (able = job.agree(able); !able.ok()) return able.error();
+  // One that cannot be connected is known to the others at once.
+  if (peers.everyone != nullptr) able = job.agree((*session)->connect(peers));
   if (!able.ok()) return able.error();
   return session;
 }
@@ -143,8 +130,9 @@ Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& jo
   const std::size_t message_bytes =
       std::min(static_cast<std::size_t>(largest), settings.payload_limit);
   equipment.measure = [session = *session, &plan, &job, message_bytes] {
-    const Company company = company_of(plan, job);
-    return session->measure(company.peers, message_bytes);
+    Result<DeviceFigures> figures = session->measure(peers_of(plan, job), message_bytes);
+    const Result<void> able = job.agree(figures.ok() ? Result<void>() : figures.error());
+    return able.ok() ? std::move(figures) : able.error();
   };
   return equipment;
 }

@@ -2,6 +2,8 @@
 // (a thread or a process) and an endpoint of the transport.
 #pragma once
 
+#include <string>
+
 namespace rrfp {
 
 struct Place {
@@ -23,5 +25,14 @@ struct Grid {
     return {endpoint / (ranks * lanes), endpoint / lanes % ranks, endpoint % lanes};
   }
 };
+
+/// "rank 1 lane 0 of replica 2", with no more than tells workers apart.
+inline std::string worker_name(const Grid& grid, int endpoint) {
+  const Place place = grid.place(endpoint);
+  std::string name = "rank " + std::to_string(place.rank);
+  if (grid.lanes > 1) name += " lane " + std::to_string(place.lane);
+  if (grid.replicas > 1) name += " of replica " + std::to_string(place.replica);
+  return name;
+}
 
 }  // namespace rrfp

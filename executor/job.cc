@@ -25,6 +25,9 @@ std::int64_t sleep_between_looks_ns(int processes) {
 // Before a process that waits for others sleeps.
 constexpr std::int64_t kTcpSpinNs = 50'000;
 
+// What one of them does before it agrees, to open a device say, may take long.
+constexpr std::int64_t kAgreementPatienceNs = 300'000'000'000;
+
 bool has_mpi(const Launch& launch) {
   return launch.by == Launch::By::kOpenMpi || launch.by == Launch::By::kPmix ||
          launch.by == Launch::By::kSlurm;
@@ -52,19 +55,25 @@ std::string_view name_of(TransportKind kind) {
   return "";
 }
 
-Result<Job> Job::open(TransportKind kind) {
+bool Job::meets_over_tcp(TransportKind kind) {
+  if (kind != TransportKind::kAuto) return kind == TransportKind::kTcp;
+  const Result<Launch> launch = find_launch(environment);
+  return launch.ok() && transport_for(*launch) == TransportKind::kTcp;
+}
+
+Result<Job> Job::open(TransportKind kind, const JobMeeting& meeting) {
   Job job;
   if (kind == TransportKind::kThreads) return job;
   Result<void> opened;
   if (kind == TransportKind::kTcp) {
     job.kind_ = kind;
-    opened = job.open_tcp_session();
+    opened = job.open_tcp_session(meeting);
   } else {
     const Result<Launch> launch = find_launch(environment);
     if (!launch.ok()) return launch.error();
     job.kind_ = kind == TransportKind::kAuto ? transport_for(*launch) : kind;
     if (job.kind_ == TransportKind::kMpi) opened = job.open_mpi_session(*launch);
-    if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session();
+    if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session(meeting);
   }
   if (!opened.ok()) return opened.error();
   return job;
@@ -83,7 +92,7 @@ Result<void> Job::open_mpi_session(const Launch& launch) {
   return {};
 }
 
-Result<void> Job::open_tcp_session() {
+Result<void> Job::open_tcp_session(const JobMeeting& meeting) {
   const Result<Launch> launch = find_tcp_launch(environment);
   if (!launch.ok()) return Error{"--transport tcp: " + launch.error().message};
   local_process_ = launch->local_process;
@@ -92,6 +101,8 @@ Result<void> Job::open_tcp_session() {
   settings.processes = launch->processes;
   settings.address = launch->address;
   settings.port = launch->port;
+  settings.patience_ns = meeting.patience_ns;
+  settings.on_slow = meeting.on_slow;
   settings.spin_ns = sleep_between_looks_ns(launch->processes) == 0 ? kTcpSpinNs : 0;
   Result<std::unique_ptr<ProcessSession>> session = open_tcp(settings);
   if (!session.ok()) return session.error();
@@ -100,6 +111,28 @@ Result<void> Job::open_tcp_session() {
 }
 
 Job::~Job() = default;
+
+LaneExchange* Job::everyone() {
+  if (session_ != nullptr && everyone_ == nullptr) {
+    everyone_ = session_->lane_exchange(0, session_->transport().endpoint(), kAgreementPatienceNs);
+  }
+  return everyone_.get();
+}
+
+Result<void> Job::agree(const Result<void>& mine) {
+  return everyone() == nullptr ? mine : told(shared_reason(*everyone_, mine));
+}
+
+Result<void> Job::agree_on(const Terms& mine) {
+  return everyone() == nullptr ? Result<void>() : told(shared_difference(*everyone_, mine));
+}
+
+// `shared`: what is wrong, in the words of all.
+Result<void> Job::told(const Result<std::string>& shared) {
+  failed_alike_ = shared.ok() && !shared->empty();
+  if (!shared.ok()) return shared.error();
+  return failed_alike_ ? Error{*shared} : Result<void>();
+}
 
 std::shared_ptr<LaneExchange> Job::lane_exchange(const Grid& grid, const Place& place,
                                                  std::int64_t patience_ns) {
@@ -145,12 +178,17 @@ Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_devic
                         line);
 }
 
+void Job::leave() {
+  if (session_ != nullptr) session_->finish();
+}
+
+void Job::abort(int status) {
+  if (session_ != nullptr) session_->abort(status);
+}
+
 void Job::close(const RunOutcome& last, int status) {
   if (session_ == nullptr) return;
-  if (last.end == RunEnd::kCompleted) {
-    session_->finish();
-    return;
-  }
+  if (last.end == RunEnd::kCompleted) return leave();
   // The others say what they waited for; then none of them may stay.
   if (speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   if (!speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(1500));

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "executor/agreement.h"
 #include "executor/lane_exchange.h"
 #include "executor/launcher.h"
 #include "executor/process_session.h"
@@ -31,12 +33,21 @@ enum class TransportKind : std::uint8_t {
 /// "auto", "threads", "mpi" or "tcp".
 std::string_view name_of(TransportKind kind);
 
+/// How processes that meet over TCP wait for each other.
+struct JobMeeting {
+  std::int64_t patience_ns = 60'000'000'000;
+  /// Told once where it takes long: who waits for whom, for people.
+  std::function<void(const std::string& who_waits)> on_slow;
+};
+
 class Job {
  public:
   /// The error names the variable, the module or the launcher that is at fault.
-  static Result<Job> open(TransportKind kind);
+  static Result<Job> open(TransportKind kind, const JobMeeting& meeting = {});
+  /// Whether open() makes processes meet over TCP.
+  static bool meets_over_tcp(TransportKind kind);
   Job(Job&&) noexcept = default;
-  Job& operator=(Job&&) noexcept = default;
+  Job& operator=(Job&&) = delete;
   ~Job();
 
   /// The processes of the job; null where its workers are threads of this one.
@@ -46,6 +57,20 @@ class Job {
   /// This process speaks for the job, and has its records.
   bool speaks() const { return session_ == nullptr || session_->transport().endpoint() == 0; }
   std::string name() const { return std::string(name_of(kind_)); }
+  TransportKind transport() const { return kind_; }
+
+  /// All processes, as lanes in the order of endpoints; null where workers are
+  /// threads of this one.
+  LaneExchange* everyone();
+
+  /// Whether every process can go on, where `mine` says it of this one. All
+  /// processes call it at the same point. See shared_reason() for the error.
+  Result<void> agree(const Result<void>& mine);
+  /// Whether all processes run the same. See shared_difference() for the error.
+  Result<void> agree_on(const Terms& mine);
+  /// The last error of the two was the same for all processes: all of them
+  /// leave, and each has said why.
+  bool failed_alike() const { return failed_alike_; }
 
   /// The collective of one lane's group, for devices that compute. Every process
   /// calls it once, at the same point; over threads, once for each place, from
@@ -63,6 +88,10 @@ class Job {
                          std::shared_ptr<IterationSink> sink,
                          const TransportMaker& make_transport = {});
 
+  /// Leaves in an orderly way, as all other processes do.
+  void leave();
+  /// Ends all processes of the job, at once. Returns where workers are threads.
+  void abort(int status);
   /// Leaves in an orderly way where every run completed; else ends all processes
   /// of the job, with `status`. Returns where workers are threads.
   void close(const RunOutcome& last, int status);
@@ -70,10 +99,13 @@ class Job {
  private:
   Job() = default;
   Result<void> open_mpi_session(const Launch& launch);
-  Result<void> open_tcp_session();
+  Result<void> open_tcp_session(const JobMeeting& meeting);
+  Result<void> told(const Result<std::string>& shared);
 
   TransportKind kind_ = TransportKind::kThreads;
   std::unique_ptr<ProcessSession> session_;
+  std::unique_ptr<LaneExchange> everyone_;  // of the session
+  bool failed_alike_ = false;
   std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups_;  // by endpoint of lane 0
   int local_process_ = 0;
   int runs_ = 0;

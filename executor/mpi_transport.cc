@@ -1,6 +1,7 @@
 #include "executor/mpi_transport.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "executor/clock.h"
 
@@ -84,11 +85,26 @@ bool MpiTransport::poll(Delivery& delivery) {
   return false;
 }
 
+// What the receive of its payload, if any, relies on.
+bool MpiTransport::is_as_sent(const Letter& letter, const MPI_Status& status) const {
+  int size = 0;
+  MPI_Get_count(&status, MPI_BYTE, &size);
+  return size == static_cast<int>(sizeof(Letter)) && letter.from == status.MPI_SOURCE &&
+         letter.to == endpoint_ && letter.bytes >= 0 &&
+         letter.bytes <= std::numeric_limits<int>::max();
+}
+
 bool MpiTransport::take_letter(Delivery& delivery) {
   int done = 0;
-  check(MPI_Test(&posted_[oldest_], &done, MPI_STATUS_IGNORE), "MPI_Test", endpoint_);
+  MPI_Status status;
+  check(MPI_Test(&posted_[oldest_], &done, &status), "MPI_Test", endpoint_);
   if (done == 0 || !status_.ok()) return false;
   delivery.letter = letters_[oldest_];
+  if (!is_as_sent(delivery.letter, status)) {
+    status_ = Error{"process " + std::to_string(status.MPI_SOURCE) +
+                    " has sent a letter that is none of this job"};
+    return false;
+  }
   delivery.payload = Payload();
   delivery.event =
       delivery.letter.bytes > 0 ? Delivery::Event::kAnnounced : Delivery::Event::kLetter;

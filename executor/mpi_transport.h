@@ -61,6 +61,7 @@ class MpiTransport final : public Transport {
   };
 
   void post_letter(std::size_t slot);
+  bool is_as_sent(const Letter& letter, const MPI_Status& status) const;
   bool take_letter(Delivery& delivery);
   bool take_payload(Delivery& delivery);
   void finish_sends();

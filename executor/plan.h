@@ -14,6 +14,14 @@
 
 namespace rrfp {
 
+/// Why a run ended.
+enum class RunEnd : std::int32_t {
+  kCompleted,
+  kBlocked,  ///< a set of orders, or a budget, that cannot go on
+  kFault,    ///< something broke, or somebody is gone
+  kStopped,  ///< somebody asked for it
+};
+
 /// A fault to inject, for tests and rehearsals.
 struct Injected {
   enum class Kind : std::uint8_t {

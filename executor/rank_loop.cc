@@ -59,11 +59,16 @@ Result<void> RankLoop::on_letter(const Letter& letter, Payload payload, std::int
       machines_.on_notice(letter.task, letter.stage, letter.time_ns);
       return {};
     case Tag::kVote:
+      if (!votes_) return Error{"a vote came where the leader decides alone"};
       if (machines_.on_lane(letter.edge, program_.microbatch_of(letter.task), letter.lane)) {
         arrived_for_group(letter.edge, letter.task, now_ns);
       }
       return {};
     case Tag::kStart:
+      if (letter.sequence != machines_.announced()) {
+        return Error{"start " + std::to_string(letter.sequence) + " was announced where " +
+                     std::to_string(machines_.announced()) + " comes next"};
+      }
       machines_.on_announced(letter.sequence, letter.task);
       at(letter.task).decided_ns = now_ns;
       at(letter.task).not_before_ns = letter.time_ns;
@@ -92,8 +97,12 @@ void RankLoop::note_signal(SignalRecord::Type type, EdgeId edge, const Letter& l
 Result<void> RankLoop::take_message(const Letter& letter, Payload payload, std::int64_t now_ns) {
   const Edge& edge = program_.edge(letter.edge);
   const int microbatch = program_.microbatch_of(letter.task);
-  arrival_of_[static_cast<std::size_t>(letter.edge * microbatches_ + microbatch)] =
-      static_cast<std::int32_t>(record_.arrivals.size());
+  std::int32_t& arrival =
+      arrival_of_[static_cast<std::size_t>(letter.edge * microbatches_ + microbatch)];
+  if (arrival >= 0)
+    return Error{"the message for " + to_string(program_.task(letter.task)) + " from stage " +
+                 std::to_string(edge.from) + " came twice"};
+  arrival = static_cast<std::int32_t>(record_.arrivals.size());
   record_.arrivals.push_back({letter.edge, microbatch, letter.time_ns, letter.sent_ns,
                               letter.due_ns, now_ns, now_ns, letter.bytes});
   Result<void> taken = context_.device->take_input(letter.task, edge.from, std::move(payload));

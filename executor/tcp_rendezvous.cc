@@ -4,8 +4,11 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 
@@ -24,6 +27,8 @@ constexpr std::chrono::milliseconds kFirstPause(20);
 constexpr std::chrono::milliseconds kLongestPause(320);
 // Process 0 is given so long to say that it has given up.
 constexpr std::chrono::seconds kLastWord(5);
+// A meeting that takes longer is told of.
+constexpr std::chrono::seconds kSlow(2);
 
 TcpAddress to_address(const boost::asio::ip::address& address, std::uint32_t port) {
   namespace ip = boost::asio::ip;
@@ -55,6 +60,7 @@ class Meeting {
         until_(std::chrono::steady_clock::now() + std::chrono::nanoseconds(settings.patience_ns)) {
     hello_.process = settings.process;
     hello_.processes = settings.processes;
+    if (settings.on_slow) tell_when_slow();
   }
 
   // As process 0.
@@ -76,6 +82,9 @@ class Meeting {
     return Error{"TCP: process " + std::to_string(settings_.process) + " of " +
                  std::to_string(settings_.processes) + " " + text};
   }
+  // `waits`: what this process does then, asked for when the time has come.
+  void now(std::function<std::string()> waits) { *waits_ = std::move(waits); }
+  void tell_when_slow();
   std::string host_name() const {
     return "process 0 at " + settings_.address + " port " + std::to_string(settings_.port);
   }
@@ -85,7 +94,18 @@ class Meeting {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   TimePoint until_;
   TcpHello hello_;
+  boost::asio::steady_timer slow_{context_, kSlow};
+  // Shared with a handler that may be left in the context.
+  std::shared_ptr<std::function<std::string()>> waits_ =
+      std::make_shared<std::function<std::string()>>();
 };
+
+void Meeting::tell_when_slow() {
+  slow_.async_wait([this, alive = std::weak_ptr(waits_)](const ErrorCode& cancelled) {
+    if (cancelled || alive.expired() || !*waits_) return;
+    settings_.on_slow(error((*waits_)()).message);
+  });
+}
 
 template <typename Start>
 ErrorCode Meeting::await(TcpSocket& socket, TimePoint until, const Start& start) {
@@ -123,12 +143,16 @@ Result<std::vector<TcpSocket>> Meeting::host() {
   Result<tcp::acceptor> acceptor = listen(settings_.port);
   if (!acceptor.ok()) return Error{acceptor.error().message + " (MASTER_PORT)"};
   TcpReception reception(context_, std::move(*acceptor), hello_, 1, false);
+  now([&] {
+    return "waits at port " + std::to_string(settings_.port) + " for " + reception.missing();
+  });
   if (!reception.run_until(until_)) {
     reception.give_up();
     return error("waited in vain at port " + std::to_string(settings_.port) + " for " +
                  reception.missing() +
                  "; every process needs the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE");
   }
+  now(nullptr);
   std::random_device random;
   TcpAnswer answer;
   answer.processes = settings_.processes;
@@ -230,8 +254,10 @@ Result<std::vector<TcpSocket>> Meeting::join() {
   if (!acceptor.ok()) return acceptor.error();
   ErrorCode code;
   hello_.port = acceptor->local_endpoint(code).port();
+  now([this] { return "looks for " + host_name() + " (MASTER_ADDR, MASTER_PORT)"; });
   Result<TcpSocket> host = connect_to_host();
   if (!host.ok()) return host.error();
+  now([this] { return "has met " + host_name() + " and waits for the others"; });
   // Process 0 may have come later than this one.
   until_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(settings_.patience_ns) +
            kLastWord;

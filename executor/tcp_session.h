@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,8 @@ struct TcpSettings {
   int port = 0;         ///< where process 0 listens
   /// For all processes to come.
   std::int64_t patience_ns = 60'000'000'000;
+  /// Told once where that takes long: who waits for whom, for people.
+  std::function<void(const std::string& who_waits)> on_slow;
   /// How long a waiting process looks before it sleeps. 0: sleeps at once.
   std::int64_t spin_ns = 0;
 };

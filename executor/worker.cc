@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/letter_check.h"
+
 namespace rrfp {
 
 namespace {
@@ -48,12 +50,7 @@ Worker::Worker(const RunPlan& plan, Transport& transport, Device& device, const 
   coordinator_ = std::make_unique<Coordinator>(plan, transport.shares_clock(), *sink);
 }
 
-std::string Worker::name() const {
-  std::string name = "rank " + std::to_string(place_.rank);
-  if (plan_.grid.lanes > 1) name += " lane " + std::to_string(place_.lane);
-  if (plan_.grid.replicas > 1) name += " of replica " + std::to_string(place_.replica);
-  return name;
-}
+std::string Worker::name() const { return worker_name(plan_.grid, transport_.endpoint()); }
 
 WorkerEnd Worker::run() {
   const std::int64_t start_ns = clock_.local_now_ns();
@@ -73,8 +70,7 @@ void Worker::turn() {
   bool moved = false;
   take_deliveries(moved);
   if (stop_.load(std::memory_order_relaxed)) {
-    if (coordinator_) coordinator_->stop(RunEnd::kStopped, "stopped");
-    if (!coordinator_) end(RunEnd::kStopped, "stopped");
+    stop(clock_.local_now_ns());
   }
   if (coordinator_) {
     const std::int64_t local_now_ns = clock_.local_now_ns();
@@ -104,7 +100,12 @@ void Worker::take_deliveries(bool& moved) {
     moved = true;
     if (delivery.event == Delivery::Event::kAnnounced) {
       transport_.receive(delivery.letter);
-    } else {
+    } else if (delivery.letter.run == plan_.run) {
+      const Result<void> right = check_letter(delivery.letter, plan_, transport_.endpoint());
+      if (!right.ok()) {
+        fail(right.error().message);
+        continue;
+      }
       on_arrival(delivery.letter, std::move(delivery.payload));
     }
   }
@@ -116,7 +117,6 @@ void Worker::take_deliveries(bool& moved) {
 }
 
 void Worker::on_arrival(Letter letter, Payload payload) {
-  if (letter.run != plan_.run) return;
   if (!is_of_iteration(letter.tag)) {
     on_run_letter(letter, std::move(payload));
     return;
@@ -147,6 +147,10 @@ void Worker::on_run_letter(const Letter& letter, Payload payload) {
       break;
     }
     case Tag::kGo:
+      if (state_ != State::kPrepared) {
+        fail("rank 0 has started an iteration that is not prepared");
+        break;
+      }
       go(letter);
       break;
     case Tag::kEnd:
@@ -163,6 +167,10 @@ void Worker::on_run_letter(const Letter& letter, Payload payload) {
 }
 
 void Worker::prepare(int iteration) {
+  if (iteration != iteration_ + 1 || state_ != State::kIdle) {
+    return fail("rank 0 has prepared iteration " + std::to_string(iteration) + " after " +
+                std::to_string(iteration_));
+  }
   iteration_ = iteration;
   const PreparedCase& world = plan_.world(iteration, place_.replica);
   if (machines_ && plan_.keeps_machines(iteration, place_.replica)) {
@@ -320,22 +328,35 @@ void Worker::send(Letter letter, Payload payload) {
   mail_.send(letter, std::move(payload));
 }
 
-// Tells the coordinator, which ends the run for everybody.
 void Worker::fail(const std::string& message) {
   if (failed_) return;
   failed_ = true;
-  const std::string text = name() + ": " + message;
+  ask_to_end(RunEnd::kFault, name() + ": " + message);
+}
+
+// Tells the coordinator, which ends the run for everybody.
+void Worker::ask_to_end(RunEnd why, const std::string& text) {
   if (coordinator_) {
-    coordinator_->stop(RunEnd::kFault, text);
+    coordinator_->stop(why, text);
     return;
   }
   Letter letter;
   letter.tag = Tag::kEnd;
-  letter.stage = static_cast<std::int32_t>(RunEnd::kFault);
+  letter.stage = static_cast<std::int32_t>(why);
   letter.to = 0;
   Payload payload(text.size());
   std::memcpy(payload.data(), text.data(), text.size());
   send(letter, std::move(payload));
+}
+
+// Somebody wants this worker to stop: then all do. Where the coordinator does
+// not answer, this one leaves alone.
+void Worker::stop(std::int64_t local_now_ns) {
+  if (leave_ns_ == kNever) {
+    leave_ns_ = local_now_ns + kUntilLeavingNs;
+    ask_to_end(RunEnd::kStopped, "stopped");
+  }
+  if (local_now_ns >= leave_ns_) end(RunEnd::kStopped, "stopped");
 }
 
 void Worker::end(RunEnd why, const std::string& text) {
@@ -355,7 +376,7 @@ void Worker::end(RunEnd why, const std::string& text) {
 
 void Worker::sleep(std::int64_t local_now_ns) {
   if (local_now_ns < awake_until_ns_ || (coordinator_ && coordinator_->measuring())) return;
-  std::int64_t until_ns = next_beat_ns_;
+  std::int64_t until_ns = std::min(next_beat_ns_, leave_ns_);
   if (coordinator_) until_ns = std::min(until_ns, coordinator_->next_local_ns());
   if (state_ == State::kRunning && loop_ != nullptr) {
     std::int64_t next_ns = loop_->next_ns();

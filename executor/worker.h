@@ -64,6 +64,7 @@ class Worker {
     Payload payload;
   };
   enum class State : std::uint8_t { kIdle, kPrepared, kRunning };
+  static constexpr std::int64_t kUntilLeavingNs = 500'000'000;
 
   void turn();
   void take_deliveries(bool& moved);
@@ -79,6 +80,8 @@ class Worker {
   void watch_coordinator(std::int64_t local_now_ns);
   void send(Letter letter, Payload payload);
   void fail(const std::string& message);
+  void ask_to_end(RunEnd why, const std::string& text);
+  void stop(std::int64_t local_now_ns);
   void end(RunEnd why, const std::string& text);
   void note_lateness(std::int64_t late_ns);
   void sleep(std::int64_t local_now_ns);
@@ -112,6 +115,7 @@ class Worker {
   std::int64_t worst_stall_ns_ = 0;
   std::int64_t clock_offset_ns_ = 0;
   std::int64_t clock_error_ns_ = 0;
+  std::int64_t leave_ns_ = kNever;  // was asked to stop
   bool ended_ = false;
   bool failed_ = false;  // this worker broke, and has said so
   WorkerEnd result_;

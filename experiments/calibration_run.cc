@@ -29,6 +29,14 @@ Result<void> measure_device(const Equipment& equipment, const DeviceChoice& choi
 
 }  // namespace
 
+Result<Grid> check_calibration(const RunInput& input, int policy, const Options& options) {
+  Result<PreparedRun> prepared = input.prepare(policy, 1);
+  if (!prepared.ok()) return prepared.error();
+  if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
+  if (const Result<DeviceChoice> device = device_of(options); !device.ok()) return device.error();
+  return prepared->plan->grid;
+}
+
 Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
                                     const Options& options, RunOutcome& outcome) {
   Result<PreparedRun> prepared = input.prepare(policy, kCalibrationIterations);

@@ -7,13 +7,15 @@
 #include "experiments/calibration_report.h"
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
+#include "experiments/job_command.h"
 
 namespace rrfp {
 
 namespace {
 
 constexpr std::array kOptions = {
-    OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)"},
+    OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)",
+              OptionRow::Alike::kWhetherGiven},
     kPointRow,
     kTransportRow,
     kDeviceRow,
@@ -23,21 +25,31 @@ constexpr std::array kOptions = {
     kFileLimitRow,
 };
 
-Result<ExitStatus> run(const Options& options, Terminal& terminal) {
-  const Result<RunInput> input = read_run_input(options);
+// What is there before the processes of a job meet.
+struct ReadyCalibration {
+  JobInputs inputs;
+  RunInput input;
+};
+
+Result<ReadyCalibration> get_ready(const Options& options) {
+  Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
-  const Result<TransportKind> kind = transport_of(options);
-  if (!kind.ok()) return kind.error();
-  Result<Job> job = Job::open(*kind);
-  if (!job.ok()) return job.error();
+  const Result<Grid> grid = check_calibration(*input, 0, options);
+  if (!grid.ok()) return grid.error();
+  JobInputs inputs = {*grid, {input->content}};
+  return ReadyCalibration{std::move(inputs), std::move(*input)};
+}
+
+Result<ExitStatus> take_part(const Options& options, Job& job, const RunInput& input,
+                             Terminal& terminal) {
   RunOutcome outcome;
-  const Result<Calibration> calibration = run_calibration(*job, *input, 0, options, outcome);
+  const Result<Calibration> calibration = run_calibration(job, input, 0, options, outcome);
   if (!calibration.ok()) return calibration.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome.end != RunEnd::kCompleted) {
     status = report_failure(outcome, "calibrate", terminal);
-  } else if (job->speaks()) {
-    terminal.out << input->note << describe_calibration(*calibration, job->name());
+  } else if (job.speaks()) {
+    terminal.out << input.note << describe_calibration(*calibration, job.name());
     if (calibration->timer_p99_ns > kMostTimerLateNs) {
       terminal.out << "this machine is too noisy to predict a run: p99 is over " << kMostTimerLateNs
                    << " ns\n";
@@ -50,8 +62,16 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
     }
   }
   terminal.out << std::flush;
-  job->close(outcome, static_cast<int>(status));
+  job.close(outcome, static_cast<int>(status));
   return status;
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  return run_as_job(
+      "calibrate", options, terminal, [&] { return get_ready(options); },
+      [&](Job& job, ReadyCalibration& ready) {
+        return take_part(options, job, ready.input, terminal);
+      });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "experiments/command.h"
 #include "experiments/display_units.h"
 #include "experiments/input_file.h"
+#include "experiments/job_command.h"
 #include "experiments/policy_option.h"
 #include "experiments/result_report.h"
 #include "experiments/run_input.h"
@@ -28,8 +29,8 @@ constexpr std::array kOptions = {
     kTransportRow,
     kDeviceRow,
     kGpuRow,
-    OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
-    OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
+    kTraceRow,
+    kDecisionsRow,
     OptionRow{"credits", "N", "receive buffers per edge (default: one per microbatch)"},
     kAdaptRow,
     kPayloadRow,
@@ -153,8 +154,19 @@ void warn_of_clocks(const Capture& capture, const RunPlan& plan, Terminal& termi
                << " us): notices may mislead\n";
 }
 
-Result<ExitStatus> run(const Options& options, Terminal& terminal) {
-  const Result<RunInput> input = read_run_input(options);
+// What is there before the processes of a job meet.
+struct ReadyRun {
+  JobInputs inputs;
+  RunInput input;
+  std::string policy;
+  PreparedRun prepared;
+  DeviceChoice device;
+
+  RunPlan& plan() const { return *prepared.plan; }
+};
+
+Result<ReadyRun> get_ready(const Options& options) {
+  Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
   const Result<int> policy = policy_option(options, input->policy_names(), 0);
   if (!policy.ok()) return policy.error();
@@ -165,53 +177,65 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   if (!prepared.ok()) return prepared.error();
   RunPlan& plan = *prepared->plan;
   if (Result<void> set = configure(options, plan); !set.ok()) return set.error();
-  const Result<TransportKind> kind = transport_of(options);
-  if (!kind.ok()) return kind.error();
-  const Result<DeviceChoice> device = device_of(options);
+  Result<DeviceChoice> device = device_of(options);
   if (!device.ok()) return device.error();
+  JobInputs inputs = {plan.grid, {input->content}};
+  std::string name = input->policy_name(*policy);
+  return ReadyRun{std::move(inputs), std::move(*input), std::move(name), std::move(*prepared),
+                  *device};
+}
 
-  Result<Job> job = Job::open(*kind);
-  if (!job.ok()) return job.error();
-  const Result<Equipment> equipment = equip(*device, plan, *job);
+void report(const Options& options, const ReadyRun& run, const Job& job, const Capture& capture,
+            const std::string& about, Terminal& terminal) {
+  if (capture.figures().empty()) return;
+  if (options.flag("json")) {
+    terminal.out << figures_as_json(capture, run.policy, job.name());
+    return;
+  }
+  terminal.out << describe_case(run.prepared.cases[0][0]) << "\non " << run.plan().grid.size()
+               << (job.processes() != nullptr ? " processes" : " threads")
+               << (about.empty() ? "" : ", " + about) << "\n"
+               << figures_as_text(capture);
+}
+
+Result<ExitStatus> take_part(const Options& options, Job& job, ReadyRun& run, Terminal& terminal) {
+  const Result<Equipment> equipment = equip(run.device, run.plan(), job);
   if (!equipment.ok()) return equipment.error();
-  if (job->speaks()) {
-    tell_scenario(*input, options, terminal);
-    tell_empty_messages(*input, options, terminal);
+  if (job.speaks()) {
+    tell_scenario(run.input, options, terminal);
+    tell_empty_messages(run.input, options, terminal);
   }
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");
-  files.name = input->policy_name(*policy);
-  files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
+  files.name = run.policy;
+  files.versions = {{"rrfp", version_text()}, {"transport", job.name()}};
   if (!equipment->about.empty()) files.versions.emplace_back("device", equipment->about);
-  auto capture = std::make_shared<Capture>(prepared->plan, files);
+  auto capture = std::make_shared<Capture>(run.prepared.plan, files);
   const Result<RunOutcome> outcome =
-      job->run(*prepared, equipment->device, capture, equipment->transport);
+      job.run(run.prepared, equipment->device, capture, equipment->transport);
   if (!outcome.ok()) return outcome.error();
 
   ExitStatus status = ExitStatus::kDone;
   if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "run", terminal);
-  if (job->speaks()) {
+  if (job.speaks()) {
     if (Result<void> finished = capture->finish(); !finished.ok()) {
       terminal.err << "rrfp run: " << finished.error().message << "\n";
       if (status == ExitStatus::kDone) status = ExitStatus::kWrong;
     }
-    warn_of_clocks(*capture, plan, terminal);
-    if (!capture->figures().empty()) {
-      if (options.flag("json")) {
-        terminal.out << figures_as_json(*capture, files.name, job->name());
-      } else {
-        terminal.out << describe_case(prepared->cases[0][0]) << "\non " << plan.grid.size()
-                     << (job->processes() != nullptr ? " processes" : " threads")
-                     << (equipment->about.empty() ? "" : ", " + equipment->about) << "\n"
-                     << figures_as_text(*capture);
-      }
-    }
+    warn_of_clocks(*capture, run.plan(), terminal);
+    report(options, run, job, *capture, equipment->about, terminal);
   }
   terminal.out << std::flush;
   if (outcome->left_behind) std::_Exit(static_cast<int>(status));
-  job->close(*outcome, static_cast<int>(status));
+  job.close(*outcome, static_cast<int>(status));
   return status;
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  return run_as_job(
+      "run", options, terminal, [&] { return get_ready(options); },
+      [&](Job& job, ReadyRun& ready) { return take_part(options, job, ready, terminal); });
 }
 
 }  // namespace

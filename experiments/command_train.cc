@@ -11,6 +11,7 @@
 #include "executor/training_run.h"
 #include "experiments/command.h"
 #include "experiments/input_file.h"
+#include "experiments/job_command.h"
 #include "experiments/policy_option.h"
 #include "experiments/run_input.h"
 #include "experiments/version.h"
@@ -21,7 +22,8 @@ namespace rrfp {
 namespace {
 
 constexpr std::array kOptions = {
-    OptionRow{"text", "FILE", "what to learn: any file; its bytes are the tokens"},
+    OptionRow{"text", "FILE", "what to learn: any file; its bytes are the tokens",
+              OptionRow::Alike::kWhetherGiven},
     OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
     kPointRow,
     OptionRow{"steps", "N", "of the optimizer (default 20)"},
@@ -41,9 +43,9 @@ constexpr std::array kOptions = {
     kGpuRow,
     OptionRow{"tf32", "", "with --device cuda: matrix products in TF32, faster and coarser"},
     kTransportRow,
-    OptionRow{"trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)"},
+    kTraceRow,
     kAdaptRow,
-    OptionRow{"decisions", "FILE", "write every call on the scheduler core and every decision"},
+    kDecisionsRow,
     kPatienceRow,
     OptionRow{"json", "", "print losses, digest and activation memory as JSON"},
     kFileLimitRow,
@@ -102,11 +104,7 @@ Result<TrainingChoice> training_choice(const Options& options) {
 }
 
 Result<TrainingRun> prepare(const Options& options, const RunInput& input, int policy,
-                            const TrainingChoice& choice) {
-  const std::optional<std::string> path = options.text("text");
-  if (!path) return Error{"--text FILE is missing: what to learn"};
-  Result<std::string> text = read_text(*path);
-  if (!text.ok()) return text.error();
+                            const TrainingChoice& choice, std::string text) {
   const CaseOf case_of = [&](int step, int replica) -> Result<Case> {
     if (input.single) return *input.single;
     return input.scenario->resolve(policy, step, replica);
@@ -119,7 +117,7 @@ Result<TrainingRun> prepare(const Options& options, const RunInput& input, int p
   if (!footprint.ok()) return footprint.error();
   setup->footprint = std::move(*footprint);
   if (input.scenario) setup->replicas = input.scenario->scenario().data_parallel.replicas;
-  Result<TrainingRun> run = prepare_training(*setup, std::move(*text), case_of);
+  Result<TrainingRun> run = prepare_training(*setup, std::move(text), case_of);
   if (!run.ok()) return Error{input.name + ": " + run.error().message};
   RunPlan& plan = *run->prepared.plan;
   if (input.scenario && setup->paced) plan.end = end_of(*input.scenario);
@@ -229,48 +227,73 @@ Result<ExitStatus> report(const Options& options, const TrainingRun& run,
   return *equal ? ExitStatus::kDone : ExitStatus::kFailed;
 }
 
-Result<ExitStatus> run(const Options& options, Terminal& terminal) {
-  const Result<RunInput> input = read_run_input(options);
+// What is there before the processes of a job meet.
+struct ReadyTraining {
+  JobInputs inputs;
+  RunInput input;
+  std::string policy;
+  TrainingChoice choice;
+  TrainingRun training;
+};
+
+Result<ReadyTraining> get_ready(const Options& options) {
+  Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
   const Result<int> policy = policy_option(options, input->policy_names(), 0);
   if (!policy.ok()) return policy.error();
   const Result<TrainingChoice> choice = training_choice(options);
   if (!choice.ok()) return choice.error();
-  Result<TrainingRun> training = prepare(options, *input, *policy, *choice);
+  const std::optional<std::string> path = options.text("text");
+  if (!path) return Error{"--text FILE is missing: what to learn"};
+  Result<std::string> text = read_text(*path);
+  if (!text.ok()) return text.error();
+  const Term learnt = {"--text of", describe_content(*text)};
+  Result<TrainingRun> training = prepare(options, *input, *policy, *choice, std::move(*text));
   if (!training.ok()) return training.error();
-  const Result<TransportKind> kind = transport_of(options);
-  if (!kind.ok()) return kind.error();
-  Result<Job> job = Job::open(*kind);
-  if (!job.ok()) return job.error();
-  if (job->speaks()) tell_scenario(*input, options, terminal);
+  JobInputs inputs = {training->plan().grid, {input->content, learnt}};
+  std::string name = input->policy_name(*policy);
+  return ReadyTraining{std::move(inputs), std::move(*input), std::move(name), *choice,
+                       std::move(*training)};
+}
+
+Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& ready,
+                             Terminal& terminal) {
+  TrainingRun& training = ready.training;
+  if (job.speaks()) tell_scenario(ready.input, options, terminal);
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");
-  files.name = input->policy_name(*policy);
-  files.versions = {{"rrfp", version_text()}, {"transport", job->name()}};
-  auto capture = std::make_shared<Capture>(training->prepared.plan, files);
-  training->sink->set_next(capture);
-  const Result<Equipment> equipment = equip_training(*choice, *training, *job);
+  files.name = ready.policy;
+  files.versions = {{"rrfp", version_text()}, {"transport", job.name()}};
+  auto capture = std::make_shared<Capture>(training.prepared.plan, files);
+  training.sink->set_next(capture);
+  const Result<Equipment> equipment = equip_training(ready.choice, training, job);
   if (!equipment.ok()) return equipment.error();
   const Result<RunOutcome> outcome =
-      job->run(training->prepared, equipment->device, training->sink, equipment->transport);
+      job.run(training.prepared, equipment->device, training.sink, equipment->transport);
   if (!outcome.ok()) return outcome.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "train", terminal);
-  if (job->speaks()) {
+  if (job.speaks()) {
     if (!equipment->about.empty()) {
       terminal.err << "device: " << equipment->about << "; activations took at most "
-                   << training->sink->most_stash_bytes() << " bytes of a partition\n";
+                   << training.sink->most_stash_bytes() << " bytes of a partition\n";
     }
     const Result<ExitStatus> told =
-        report(options, *training, *choice, *capture, files.name, terminal);
+        report(options, training, ready.choice, *capture, files.name, terminal);
     if (!told.ok()) terminal.err << "rrfp train: " << told.error().message << "\n";
     if (status == ExitStatus::kDone) status = told.ok() ? *told : ExitStatus::kWrong;
   }
   terminal.out << std::flush;
   if (outcome->left_behind) std::_Exit(static_cast<int>(status));
-  job->close(*outcome, static_cast<int>(status));
+  job.close(*outcome, static_cast<int>(status));
   return status;
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  return run_as_job(
+      "train", options, terminal, [&] { return get_ready(options); },
+      [&](Job& job, ReadyTraining& ready) { return take_part(options, job, ready, terminal); });
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 #include <array>
 #include <ostream>
 
+#include "executor/calibration_file.h"
 #include "executor/decision_log.h"
 #include "executor/replay_log.h"
 #include "experiments/calibration_report.h"
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
+#include "experiments/job_command.h"
 #include "experiments/validation.h"
 #include "traces/atomic_file.h"
 #include "traces/json_writer.h"
@@ -17,12 +19,14 @@ namespace {
 
 constexpr std::array kOptions = {
     OptionRow{"iterations", "N", "of each policy (default 20)"},
-    OptionRow{"calibration", "FILE", "use this calibration instead of one made in this job"},
+    OptionRow{"calibration", "FILE", "use this calibration instead of one made in this job",
+              OptionRow::Alike::kWhetherGiven},
     kPointRow,
     kTransportRow,
     kDeviceRow,
     kGpuRow,
-    OptionRow{"out", "FILE", "also write every iteration as JSON, for plots/validation.py"},
+    OptionRow{"out", "FILE", "also write every iteration as JSON, for plots/validation.py",
+              OptionRow::Alike::kWhetherGiven},
     OptionRow{"json", "", "print that JSON instead of the table"},
     kPayloadRow,
     kPatienceRow,
@@ -100,45 +104,73 @@ ExitStatus report(const Options& options, const Validation& validation, Terminal
   return ExitStatus::kDone;
 }
 
-Result<ExitStatus> run(const Options& options, Terminal& terminal) {
-  const Result<RunInput> input = read_run_input(options);
+// What is there before the processes of a job meet.
+struct ReadyValidation {
+  JobInputs inputs;
+  RunInput input;
+  int iterations = 0;
+  std::optional<Calibration> given;
+};
+
+Result<ReadyValidation> get_ready(const Options& options) {
+  ReadyValidation ready;
+  Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
   const Result<std::int64_t> iterations = options.integer_or("iterations", 20, 1, kMostIterations);
   if (!iterations.ok()) return iterations.error();
-  if (const Result<DeviceChoice> device = device_of(options); !device.ok()) return device.error();
-  const Result<TransportKind> kind = transport_of(options);
-  if (!kind.ok()) return kind.error();
-  Validation validation;
-  validation.name = input->scenario ? input->scenario->scenario().name : input->single->name;
-  const Result<std::optional<Calibration>> given = calibration_of(options);
+  ready.iterations = static_cast<int>(*iterations);
+  const Result<Grid> grid = check_calibration(*input, 0, options);
+  if (!grid.ok()) return grid.error();
+  ready.inputs = {*grid, {input->content}};
+  Result<std::optional<Calibration>> given = calibration_of(options);
   if (!given.ok()) return given.error();
   if (*given) {
-    validation.calibration = **given;
     if (Result<void> fits = check_fit(*input, **given); !fits.ok()) return fits.error();
+    ready.inputs.files.push_back(
+        {"--calibration of",
+         describe_content(to_text(calibration_to_json(**given), JsonLayout::kReadable))});
   }
-  Result<Job> job = Job::open(*kind);
-  if (!job.ok()) return job.error();
-  validation.transport = job->name();
+  ready.given = std::move(*given);
+  ready.input = std::move(*input);
+  return ready;
+}
+
+Result<ExitStatus> take_part(const Options& options, Job& job, const ReadyValidation& ready,
+                             Terminal& terminal) {
+  const RunInput& input = ready.input;
+  Validation validation;
+  validation.name = input.scenario ? input.scenario->scenario().name : input.single->name;
+  validation.transport = job.name();
   RunOutcome outcome;
-  if (!*given) {
-    const Result<Calibration> made = run_calibration(*job, *input, 0, options, outcome);
+  if (ready.given) {
+    validation.calibration = *ready.given;
+  } else {
+    const Result<Calibration> made = run_calibration(job, input, 0, options, outcome);
     if (!made.ok()) return made.error();
     validation.calibration = *made;
   }
-  for (int policy = 0; policy < input->policies() && outcome.end == RunEnd::kCompleted; ++policy) {
-    const Result<void> validated = validate_policy(
-        *job, *input, policy, static_cast<int>(*iterations), options, validation, outcome);
+  for (int policy = 0; policy < input.policies() && outcome.end == RunEnd::kCompleted; ++policy) {
+    const Result<void> validated =
+        validate_policy(job, input, policy, ready.iterations, options, validation, outcome);
     if (!validated.ok()) return validated.error();
   }
   ExitStatus status = ExitStatus::kDone;
   if (outcome.end != RunEnd::kCompleted) {
     status = report_failure(outcome, "validate", terminal);
-  } else if (job->speaks()) {
+  } else if (job.speaks()) {
     status = report(options, validation, terminal);
   }
   terminal.out << std::flush;
-  job->close(outcome, static_cast<int>(status));
+  job.close(outcome, static_cast<int>(status));
   return status;
+}
+
+Result<ExitStatus> run(const Options& options, Terminal& terminal) {
+  return run_as_job(
+      "validate", options, terminal, [&] { return get_ready(options); },
+      [&](Job& job, const ReadyValidation& ready) {
+        return take_part(options, job, ready, terminal);
+      });
 }
 
 }  // namespace

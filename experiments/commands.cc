@@ -5,12 +5,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <new>
 #include <ostream>
-#include <stdexcept>
 #include <thread>
 
 #include "executor/launcher.h"
+#include "experiments/guarded.h"
+#include "experiments/job_command.h"
 #include "experiments/text_list.h"
 #include "experiments/version.h"
 #include "scheduler_core/nearest.h"
@@ -88,6 +88,11 @@ bool asks_for_help(std::span<const std::string> arguments) {
   return false;
 }
 
+bool runs_as_job(const Command& command) {
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [](const OptionRow& row) { return row.name == kTransportRow.name; });
+}
+
 Result<ExitStatus> run_command(const Command& command, const std::vector<std::string>& arguments,
                                Terminal& terminal) {
   if (asks_for_help(arguments)) {
@@ -95,6 +100,9 @@ Result<ExitStatus> run_command(const Command& command, const std::vector<std::st
     return ExitStatus::kDone;
   }
   const Result<Options> options = Options::parse(command.options, command.max_operands, arguments);
+  if (!options.ok() && runs_as_job(command)) {
+    return fail_as_job(command.name, transport_in(arguments), options.error(), terminal);
+  }
   if (!options.ok()) return options.error();
   return command.run(*options, terminal);
 }
@@ -129,6 +137,12 @@ int process_of_job() {
   return launch.ok() ? launch->process : 0;
 }
 
+// One whose end makes the launcher end the others, and whose errors come out beside theirs.
+bool is_of_mpi() {
+  const Result<Launch> launch = find_launch(environment);
+  return launch.ok() && launch->by != Launch::By::kNobody && launch->by != Launch::By::kTorchrun;
+}
+
 // mpirun needs a second or so to end the others.
 constexpr std::chrono::seconds kLauncherTime(3);
 
@@ -144,12 +158,12 @@ bool is_for_one_process(const std::vector<std::string>& arguments) {
 
 extern "C" void leave_as_wrong(int) { std::_Exit(static_cast<int>(ExitStatus::kWrong)); }
 
-// An error that all processes of a job find is told once: by process 0, upon
-// whose end the launcher ends the others. One that lives on speaks of what it
-// alone has found.
+// An error before processes could meet. What all of them find is told once: by
+// process 0, upon whose end the launcher ends the others. One that lives on
+// speaks of what it alone has found.
 void tell_error(const std::string& prefix, const std::string& message, Terminal& terminal) {
   const int process = process_of_job();
-  if (process == 0) {
+  if (process == 0 || !is_of_mpi()) {
     terminal.err << prefix + ": " + message + "\n";
     return;
   }
@@ -165,15 +179,8 @@ std::span<const Command* const> command_table() { return kCommands; }
 ExitStatus run_program(const std::vector<std::string>& arguments, Terminal& terminal) {
   if (is_for_one_process(arguments) && process_of_job() > 0) return ExitStatus::kDone;
   std::string prefix = "rrfp";
-  const Result<ExitStatus> status = [&]() -> Result<ExitStatus> {
-    try {
-      return run_table(arguments, terminal, prefix);
-    } catch (const std::bad_alloc&) {
-      return Error{"not enough memory for what this asks for"};
-    } catch (const std::length_error&) {
-      return Error{"not enough memory for what this asks for"};
-    }
-  }();
+  const Result<ExitStatus> status =
+      without_exceptions([&] { return run_table(arguments, terminal, prefix); });
   if (!status.ok()) {
     tell_error(prefix, status.error().message, terminal);
     return ExitStatus::kWrong;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "executor/agreement.h"
 #include "traces/text_file.h"
 
 namespace rrfp {
@@ -46,11 +47,11 @@ Result<InputFile> parse_input(std::string_view text, const std::string& file,
     if (!commented.ok()) return commented.error();
     const Result<FileKind> kind = kind_by_schema(*commented, taken);
     if (!kind.ok() || *kind == FileKind::kCase) return document.error();
-    return InputFile{std::move(commented).value(), *kind};
+    return InputFile{std::move(commented).value(), *kind, {}};
   }
   const Result<FileKind> kind = kind_by_schema(*document, taken);
   if (!kind.ok()) return kind.error();
-  return InputFile{std::move(document).value(), *kind};
+  return InputFile{std::move(document).value(), *kind, {}};
 }
 
 }  // namespace
@@ -75,7 +76,10 @@ Result<InputFile> read_input(const std::string& path, std::size_t limit_bytes,
   const bool is_pipe = path == "-";
   Result<InputFile> input =
       parse_input(*text, is_pipe ? "standard input" : path, limit_bytes, taken);
-  if (input.ok()) return input;
+  if (input.ok()) {
+    input->content = describe_content(*text);
+    return input;
+  }
   return is_pipe ? explain_kind(input.error(), "standard input", kind_of_text(*text), taken)
                  : explain_kind(input.error(), path, taken);
 }

@@ -16,7 +16,8 @@
 namespace rrfp {
 
 inline constexpr OptionRow kFileLimitRow = {"max-file-mb", "N",
-                                            "largest input file that is read, in MiB (default 64)"};
+                                            "largest input file that is read, in MiB (default 64)",
+                                            OptionRow::Alike::kNot};
 
 /// The limit that --max-file-mb asks for, in bytes.
 Result<std::size_t> file_limit(const Options& options);
@@ -27,6 +28,7 @@ Result<std::string> read_input_text(const std::string& path, std::size_t limit_b
 struct InputFile {
   JsonDocument document;
   FileKind kind = FileKind::kCase;
+  std::string content;  ///< see describe_content()
 };
 
 /// What the commands that take either take.

@@ -19,9 +19,16 @@ namespace rrfp {
 
 /// One option as help lists it.
 struct OptionRow {
+  /// What the processes of a job must have alike, see job_command.h.
+  enum class Alike : std::uint8_t {
+    kValue,
+    kWhetherGiven,  ///< names a file of this process
+    kNot,           ///< concerns this process alone
+  };
   std::string_view name;      ///< without the dashes
   std::string_view argument;  ///< what stands for it in help ("MS"); empty: a flag
   std::string_view help;
+  Alike alike = Alike::kValue;
 };
 
 class Options {
@@ -29,6 +36,8 @@ class Options {
   /// The error names the option, and the known one nearest to it.
   static Result<Options> parse(std::span<const OptionRow> rows, int max_operands,
                                const std::vector<std::string>& arguments);
+
+  std::span<const OptionRow> rows() const { return rows_; }
 
   // REQUIRES of all below: `name` is one of the rows.
   bool flag(std::string_view name) const;

@@ -43,6 +43,7 @@ Result<RunInput> read_run_input(const Options& options) {
   if (!file.ok()) return file.error();
   RunInput input;
   input.name = file->document.file;
+  input.content = {"FILE of", file->content};
   if (file->kind == FileKind::kCase) {
     if (options.text(kPointRow.name)) {
       return Error{"--point chooses from a scenario; " + input.name + " is a case"};
@@ -90,9 +91,14 @@ void tell_empty_messages(const RunInput& input, const Options& options, Terminal
                          : "/network/message_bytes says how large they are\n");
 }
 
+namespace {
+
+constexpr std::array kKinds = {TransportKind::kAuto, TransportKind::kThreads, TransportKind::kMpi,
+                               TransportKind::kTcp};
+
+}  // namespace
+
 Result<TransportKind> transport_of(const Options& options) {
-  constexpr std::array kKinds = {TransportKind::kAuto, TransportKind::kThreads, TransportKind::kMpi,
-                                 TransportKind::kTcp};
   std::array<std::string_view, kKinds.size()> words;
   std::transform(kKinds.begin(), kKinds.end(), words.begin(), name_of);
   const Result<std::string> word =
@@ -100,6 +106,18 @@ Result<TransportKind> transport_of(const Options& options) {
   if (!word.ok()) return word.error();
   return kKinds[static_cast<std::size_t>(std::find(words.begin(), words.end(), *word) -
                                          words.begin())];
+}
+
+TransportKind transport_in(const std::vector<std::string>& arguments) {
+  const std::string option = "--" + std::string(kTransportRow.name);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const bool alone = arguments[i] == option && i + 1 < arguments.size();
+    for (const TransportKind kind : kKinds) {
+      const std::string word(name_of(kind));
+      if (arguments[i] == option + "=" + word || (alone && arguments[i + 1] == word)) return kind;
+    }
+  }
+  return TransportKind::kAuto;
 }
 
 Result<void> tune(const Options& options, RunPlan& plan) {

@@ -21,7 +21,8 @@ namespace rrfp {
 inline constexpr OptionRow kTransportRow = {
     "transport", "KIND",
     "threads; mpi; tcp: processes that meet at MASTER_ADDR and MASTER_PORT; or auto (default: as "
-    "the launcher that started several processes, else threads)"};
+    "the launcher that started several processes, else threads)",
+    OptionRow::Alike::kNot};
 inline constexpr OptionRow kIterationsRow = {"iterations", "N",
                                              "how many, instead of the scenario's (a case: 1)"};
 inline constexpr OptionRow kPayloadRow = {
@@ -33,7 +34,14 @@ inline constexpr OptionRow kDeviceRow = {
     "as FILE says"};
 inline constexpr OptionRow kGpuRow = {
     "gpu", "N",
-    "which of the GPUs that `rrfp devices` lists (default: 0; over several processes: one each)"};
+    "which of the GPUs that `rrfp devices` lists (default: 0; over several processes: one each)",
+    OptionRow::Alike::kNot};
+inline constexpr OptionRow kTraceRow = {"trace", "FILE",
+                                        "write what happened (rrfp.trace/1; .gz and .zst compress)",
+                                        OptionRow::Alike::kWhetherGiven};
+inline constexpr OptionRow kDecisionsRow = {
+    "decisions", "FILE", "write every call on the scheduler core and every decision",
+    OptionRow::Alike::kWhetherGiven};
 inline constexpr OptionRow kAdaptRow = {
     "adapt", "", "refine expected durations by a running mean of what is measured"};
 inline constexpr OptionRow kPatienceRow = {
@@ -46,6 +54,7 @@ inline constexpr int kMostIterations = 10'000;
 struct RunInput {
   std::string name;
   std::string note;  ///< which point of a grid this is; empty where there is none
+  Term content;      ///< what the file holds, for processes to compare
   std::optional<Case> single;
   std::optional<ScenarioResolver> scenario;
 
@@ -68,6 +77,8 @@ void tell_empty_messages(const RunInput& input, const Options& options, Terminal
 
 /// --transport.
 Result<TransportKind> transport_of(const Options& options);
+/// The same of arguments that may be wrong: kAuto where they do not say.
+TransportKind transport_in(const std::vector<std::string>& arguments);
 
 /// --patience-ms and what else goes into every plan.
 Result<void> tune(const Options& options, RunPlan& plan);

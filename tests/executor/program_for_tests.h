@@ -98,6 +98,18 @@ inline EndedProgram rrfp(std::vector<std::string> arguments,
   return start(arguments, interruption);
 }
 
+/// Under mpirun, each process with its own arguments.
+inline EndedProgram mpirun_each(const std::vector<std::vector<std::string>>& arguments) {
+  std::vector<std::string> all = {"mpirun", "--oversubscribe"};
+  if (geteuid() == 0) all.emplace_back("--allow-run-as-root");
+  for (const std::vector<std::string>& of_process : arguments) {
+    if (&of_process != &arguments.front()) all.emplace_back(":");
+    all.insert(all.end(), {"-n", "1", RRFP_PROGRAM});
+    all.insert(all.end(), of_process.begin(), of_process.end());
+  }
+  return start(all);
+}
+
 inline EndedProgram mpirun(int processes, const std::vector<std::string>& arguments) {
   std::vector<std::string> all = {"mpirun", "--oversubscribe", "-n", std::to_string(processes)};
   if (geteuid() == 0) all.insert(all.begin() + 1, "--allow-run-as-root");
@@ -109,40 +121,48 @@ inline EndedProgram mpirun(int processes, const std::vector<std::string>& argume
 /// Processes of a job that meet over TCP, without a launcher that ends some
 /// when another fails.
 struct EndedJob {
-  std::vector<int> statuses;  // by process, as in EndedProgram
-  std::string text;           // of all
+  std::vector<int> statuses;       // by process, as in EndedProgram
+  std::vector<std::string> texts;  // by process
+  std::string text;                // of all
 
   bool has(const std::string& part) const { return text.find(part) != std::string::npos; }
 };
 
-/// Starts `processes` of them, at a port that nobody else uses, and waits for
-/// all.
-inline EndedJob over_tcp(int processes, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), RRFP_PROGRAM);
+/// One process for each list of arguments, at a port that nobody else uses;
+/// waits for all. `interruption`: of the last one.
+inline EndedJob over_tcp_each(const std::vector<std::vector<std::string>>& arguments,
+                              const Interruption& interruption = {}) {
   const std::string port = std::to_string(free_port());
   std::vector<std::thread> threads;
-  std::vector<EndedProgram> ended(static_cast<std::size_t>(processes));
-  for (int process = 0; process < processes; ++process) {
+  std::vector<EndedProgram> ended(arguments.size());
+  for (std::size_t process = 0; process < arguments.size(); ++process) {
     const std::string number = std::to_string(process);
     std::vector<std::string> all = {"env",
                                     "RANK=" + number,
                                     "LOCAL_RANK=" + number,
-                                    "WORLD_SIZE=" + std::to_string(processes),
+                                    "WORLD_SIZE=" + std::to_string(arguments.size()),
                                     "MASTER_ADDR=localhost",
-                                    "MASTER_PORT=" + port};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    threads.emplace_back([&ended, process, all] {
-      ended[static_cast<std::size_t>(process)] =
-          start(all, {}, "output_" + std::to_string(process) + ".txt");
+                                    "MASTER_PORT=" + port,
+                                    RRFP_PROGRAM};
+    all.insert(all.end(), arguments[process].begin(), arguments[process].end());
+    const bool last = process + 1 == arguments.size();
+    threads.emplace_back([&ended, process, all, of = last ? interruption : Interruption()] {
+      ended[process] = start(all, of, "output_" + std::to_string(process) + ".txt");
     });
   }
   for (std::thread& thread : threads) thread.join();
   EndedJob job;
   for (const EndedProgram& program : ended) {
     job.statuses.push_back(program.status);
+    job.texts.push_back(program.text);
     job.text += program.text;
   }
   return job;
+}
+
+/// `processes` of them, all with the same arguments.
+inline EndedJob over_tcp(int processes, const std::vector<std::string>& arguments) {
+  return over_tcp_each({static_cast<std::size_t>(processes), arguments});
 }
 
 /// Why MPI cannot be tested here; empty where it can.

@@ -1,0 +1,90 @@
+#include "experiments/job_command.h"
+
+#include <ostream>
+
+#include "experiments/version.h"
+
+namespace rrfp {
+
+namespace {
+
+// So long a process that cannot go on waits for others to tell it to.
+constexpr std::int64_t kPatienceToTellNs = 10'000'000'000;
+
+// What must be the same in all processes. Here because a new option is compared unless its row
+// says otherwise.
+Terms terms_of(std::string_view command, const Options& options, const JobInputs& inputs) {
+  Terms terms = {{"rrfp", version_text()},
+                 {"letters of", std::to_string(sizeof(Letter)) + " bytes"},
+                 {"command", std::string(command)}};
+  terms.insert(terms.end(), inputs.files.begin(), inputs.files.end());
+  for (const OptionRow& row : options.rows()) {
+    if (row.alike == OptionRow::Alike::kNot) continue;
+    Term term{"--" + std::string(row.name), options.text(row.name)};
+    if (term.value && row.alike == OptionRow::Alike::kWhetherGiven) term.value = "";
+    terms.push_back(std::move(term));
+  }
+  return terms;
+}
+
+}  // namespace
+
+JobCommand::JobCommand(std::string_view name, TransportKind transport, Terminal& terminal)
+    : name_(name), transport_(transport), terminal_(terminal) {}
+
+// In one piece, for other processes write as well.
+void JobCommand::tell(const std::string& message) {
+  terminal_.err << "rrfp " + name_ + ": " + message + "\n" << std::flush;
+}
+
+void JobCommand::on_slow(const Result<void>& able, const std::string& who_waits) {
+  told_ = !able.ok();
+  if (!able.ok()) return tell(able.error().message + "\n(" + who_waits + ", to tell them)");
+  const bool unasked = transport_ == TransportKind::kAuto;
+  tell(who_waits + (unasked ? "; --transport threads would run all in this process" : ""));
+}
+
+Result<void> JobCommand::meet(const Result<void>& able, const Options* options,
+                              const JobInputs& inputs) {
+  JobMeeting meeting;
+  if (!able.ok()) meeting.patience_ns = kPatienceToTellNs;
+  meeting.on_slow = [&](const std::string& who_waits) { on_slow(able, who_waits); };
+  Result<Job> opened = Job::open(transport_, meeting);
+  if (!opened.ok()) return able.ok() ? opened.error() : able.error();
+  job_.emplace(std::move(*opened));
+  if (Result<void> all_able = job_->agree(able); !all_able.ok()) return all_able;
+  if (Result<void> alike = job_->agree_on(terms_of(name_, *options, inputs)); !alike.ok()) {
+    return alike;
+  }
+  return job_->agree(job_->check_size(inputs.grid));
+}
+
+Result<ExitStatus> JobCommand::fail(const Error& error) {
+  terminal_.out << std::flush;
+  if (!job_) {
+    // Nobody else knows. Whom mpirun has started is spoken for by its caller.
+    if (!Job::meets_over_tcp(transport_)) return error;
+    if (!told_) tell(error.message);
+    return ExitStatus::kWrong;
+  }
+  if (job_->processes() == nullptr) return error;
+  if (job_->failed_alike()) {
+    // What processes that MPI starts write comes together, and once is enough.
+    if (job_->speaks() || job_->transport() == TransportKind::kTcp) tell(error.message);
+    job_->leave();
+    return ExitStatus::kWrong;
+  }
+  tell("process " + std::to_string(job_->processes()->transport().endpoint()) + ": " +
+       error.message);
+  job_->abort(static_cast<int>(ExitStatus::kWrong));
+  return ExitStatus::kWrong;
+}
+
+Result<ExitStatus> fail_as_job(std::string_view name, TransportKind transport, const Error& error,
+                               Terminal& terminal) {
+  JobCommand command(name, transport, terminal);
+  const Result<void> met = command.meet(error, nullptr, {});
+  return command.fail(met.ok() ? error : met.error());
+}
+
+}  // namespace rrfp
