@@ -9,14 +9,6 @@
 
 namespace rrfp {
 
-namespace {
-
-std::size_t rounded(std::size_t bytes) {
-  return (bytes + CudaArena::kAlignment - 1) / CudaArena::kAlignment * CudaArena::kAlignment;
-}
-
-}  // namespace
-
 Result<CudaArena> CudaArena::create(std::size_t bytes) {
   CudaArena arena;
   if (bytes == 0) return arena;

@@ -26,6 +26,9 @@ class CudaArena {
  public:
   /// Blocks begin and end at multiples of this.
   static constexpr std::size_t kAlignment = 256;
+  static constexpr std::size_t rounded(std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
   /// Allocates the first piece, where it is not empty.
   static Result<CudaArena> create(std::size_t bytes);

@@ -1,6 +1,8 @@
-// Device memory for tensors, cut into blocks that are used again and again:
+// Device memory for tensors, in blocks that are used again and again:
 // allocating from the driver stops the device, so it happens only while more
-// blocks are out than ever before (in the first iteration, as a rule).
+// blocks are out than ever before (in the first iteration, as a rule), or
+// beforehand, by reserve(). Where a transfer may wait on the device for another
+// process it must be beforehand, for that process may wait in the same way.
 //
 // Invariants
 //  1. A block is out to one owner, from take() to give_back().
@@ -26,14 +28,21 @@ class CudaBlocks {
   CudaBlocks(const CudaBlocks&) = delete;
   CudaBlocks& operator=(const CudaBlocks&) = delete;
 
-  /// REQUIRES: bytes > 0. The error says how much is out already.
+  /// The smallest that is large enough. REQUIRES: bytes > 0. The error says how
+  /// much is out already.
   Result<void*> take(std::size_t bytes);
+  /// So that blocks of all these sizes can be out at a time and take() has none
+  /// to allocate; but of the device's free memory no more than half is taken,
+  /// for the sizes that come first. REQUIRES: no block is out.
+  Result<void> reserve(const std::vector<std::size_t>& sizes);
   void give_back(void* block);
 
  private:
+  Result<void*> allocate(std::size_t size);
+
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<void*>> free_;  // by size
-  std::map<void*, std::size_t> size_of_;            // of all blocks
+  std::multimap<std::size_t, void*> free_;  // by size
+  std::map<void*, std::size_t> size_of_;    // of all blocks
   std::size_t allocated_ = 0;
 };
 

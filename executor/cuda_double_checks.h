@@ -11,7 +11,9 @@
 //  4. Members of a group that do not enqueue the same work in the same order.
 //  5. A stream in which work piles up.
 //  6. A green context that is destroyed before its streams.
-//  7. NCCL: a call on a communicator that is still busy with the one before, was
+//  7. Memory that is allocated or freed while a kernel of NCCL is on the device:
+//     the driver may wait for it, and it waits for a peer that may do the same.
+//  8. NCCL: a call on a communicator that is still busy with the one before, was
 //     given back, or is given back too early; an abort that waits for a kernel of
 //     another communicator; a receive that meets a send of
 //     another size or type; members whose collectives differ. A communicator

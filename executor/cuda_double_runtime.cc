@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
+#include "executor/cuda_double_devices.h"
 #include "executor/cuda_double_driver.h"
 #include "executor/cuda_double_streams.h"
 #include "executor/cuda_double_work.h"
@@ -38,6 +40,17 @@ std::int64_t slow_copy_ns(const DoubleStream& stream, std::size_t bytes) {
   return ns + ns_per_kib * static_cast<std::int64_t>(bytes) / 1024;
 }
 
+// The device does these once its kernels have ended, or may: one of NCCL's may wait for a peer that
+// waits in the same way.
+void check_nothing_spins(const char* call) {
+  const int device = current_double_device();
+  if (spinning_kernels(device) == 0) return;
+  machine().check([&](DoubleChecks& checks) {
+    checks.object(std::string(call) + " waits for device " + std::to_string(device) +
+                  ", on which a kernel of NCCL waits for its peer: allocate before, free after");
+  });
+}
+
 std::atomic<std::size_t>& allocated() {
   static std::atomic<std::size_t> bytes{0};
   return bytes;
@@ -57,6 +70,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  check_nothing_spins("cudaMalloc");
   if (allocated().fetch_add(bytes) + bytes > DoubleMachine::kBytes) {
     allocated().fetch_sub(bytes);
     return cudaErrorMemoryAllocation;
@@ -66,8 +80,21 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return verdict();
 }
 
+cudaError_t cudaMemGetInfo(std::size_t* left, std::size_t* all) {
+  *all = DoubleMachine::kBytes;
+  *left = *all - allocated().load();
+  return verdict();
+}
+
+// What else is in streams ends by itself.
+cudaError_t cudaDeviceSynchronize() {
+  while (spinning_kernels(current_double_device()) > 0) take_time(20'000);
+  return verdict();
+}
+
 cudaError_t cudaFree(void* memory) {
   if (memory == nullptr) return cudaSuccess;
+  check_nothing_spins("cudaFree");
   machine().check([&](DoubleChecks& checks) {
     allocated().fetch_sub(checks.bytes_of(memory));
     checks.on_freed(memory);
@@ -77,11 +104,13 @@ cudaError_t cudaFree(void* memory) {
 }
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  check_nothing_spins("cudaHostAlloc");
   *memory = std::malloc(bytes);
   return verdict();
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  check_nothing_spins("cudaFreeHost");
   std::free(memory);
   return verdict();
 }

@@ -57,6 +57,9 @@ struct CudaSettings {
   std::size_t largest_part_bytes = 0;
   /// For errors; empty: without the names of tasks.
   std::function<std::string(TaskId task)> name_of_task;
+
+  /// Transfers may wait on the device for another process.
+  bool connected() const { return workers < grid.size(); }
 };
 
 /// What workers that are processes need to reach each other.

@@ -23,9 +23,19 @@ CudaQueueDevice::~CudaQueueDevice() {
 
 void CudaQueueDevice::drain() const { cudaStreamSynchronize(partition_.compute()); }
 
-void CudaQueueDevice::clear_queue() {
+// All that was sent in the last iteration has been taken, so no transfer waits for long.
+Result<void> CudaQueueDevice::start_over() {
   queue_.clear();
   head_ = next_ = 0;
+  // The first call of the worker's own thread.
+  Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition_.device()));
+  if (!chosen.ok() || !settings_.connected()) return chosen;
+  return check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
+}
+
+Result<void> CudaQueueDevice::reserve(const std::vector<std::size_t>& sizes) {
+  if (!settings_.connected()) return {};
+  return partition_.blocks().reserve(sizes);
 }
 
 void CudaQueueDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {

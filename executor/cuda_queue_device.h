@@ -8,7 +8,9 @@
 //     its group only where waits_for_lanes() says so, and they have started.
 //  2. After an error nothing more is enqueued; tasks are reported as ended, and
 //     the next call that can says what it was.
-//  3. What a look enqueues it does not report: enqueuing may take time.
+//  3. Where transfers may wait on the device for other processes, memory is
+//     allocated in begin() alone: the driver would wait for them.
+//  4. What a look enqueues it does not report: enqueuing may take time.
 //
 // With lanes, a task's work is enqueued when all lanes have started it.
 //
@@ -57,8 +59,12 @@ class CudaQueueDevice : public Device {
   /// Waits for the stream, which is to be done before anything that work uses
   /// goes away.
   void drain() const;
-  /// Nothing is held any more.
-  void clear_queue();
+  /// For begin(): nothing is held any more, and what the last iteration left on
+  /// the device has ended, so that memory may be allocated.
+  Result<void> start_over();
+  /// For begin(): blocks for tensors of these sizes, where none may be allocated
+  /// later. See CudaBlocks.
+  Result<void> reserve(const std::vector<std::size_t>& sizes);
 
  private:
   struct Held {

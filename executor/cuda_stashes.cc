@@ -31,6 +31,14 @@ void CudaStashes::release(std::byte*& block) {
   block = nullptr;
 }
 
+std::int64_t CudaStashes::bytes_of(const ModelSpec& spec, const StageCut& cut,
+                                   std::span<const int> lengths) {
+  CudaStashCarvers measure;
+  static_cast<void>(CudaStage::lay_out(spec, cut, lengths, measure));
+  return static_cast<std::int64_t>(CudaArena::rounded(measure.until_input.bytes()) +
+                                   CudaArena::rounded(measure.until_weight.bytes()));
+}
+
 Result<void> CudaStashes::keep(const ModelSpec& spec, const StageCut& cut,
                                std::span<const int> lengths, int microbatch) {
   CudaStashCarvers measure;

@@ -23,6 +23,9 @@ class CudaStashes {
   /// no work is under way.
   Result<void> begin(int stages, int microbatches, std::int64_t arena_bytes);
 
+  /// What keep() takes.
+  static std::int64_t bytes_of(const ModelSpec& spec, const StageCut& cut,
+                               std::span<const int> lengths);
   /// Takes what a microbatch keeps of a stage, before its F.
   Result<void> keep(const ModelSpec& spec, const StageCut& cut, std::span<const int> lengths,
                     int microbatch);

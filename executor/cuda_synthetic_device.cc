@@ -25,10 +25,8 @@ CudaSyntheticDevice::CudaSyntheticDevice(std::shared_ptr<CudaDevicePartitions> p
 Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration) {
   world_ = &world;
   iteration_ = iteration;
+  if (Result<void> ready = start_over(); !ready.ok()) return ready;
   if (!length_) {
-    // The first call of the worker's own thread.
-    Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition().device()));
-    if (!chosen.ok()) return chosen;
     const Result<CudaWorkLength> measured = CudaWorkLength::measure(partition(), largest_message());
     if (!measured.ok()) return measured.error();
     length_ = *measured;
@@ -37,8 +35,23 @@ Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration
   const auto messages = program.edges().size() * static_cast<std::size_t>(program.microbatches());
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);
-  clear_queue();
-  return {};
+  return reserve(message_sizes());
+}
+
+// Of all messages that come or go.
+std::vector<std::size_t> CudaSyntheticDevice::message_sizes() const {
+  const Program& program = world_->program();
+  std::vector<std::size_t> sizes;
+  for (int microbatch = 0; microbatch < program.microbatches(); ++microbatch) {
+    for (std::size_t id = 0; id < program.edges().size(); ++id) {
+      const Edge& edge = program.edges()[id];
+      if (edge.local() || (edge.from_rank != place().rank && edge.to_rank != place().rank))
+        continue;
+      const std::size_t bytes = bytes_of(static_cast<EdgeId>(id), microbatch);
+      if (bytes > 0) sizes.push_back(bytes);
+    }
+  }
+  return sizes;
 }
 
 std::size_t CudaSyntheticDevice::message(EdgeId edge, int microbatch) const {

@@ -48,6 +48,7 @@ class CudaSyntheticDevice final : public CudaQueueDevice {
   std::size_t bytes_of(EdgeId edge, int microbatch) const;
   std::size_t output_bytes(TaskId task) const;
   std::size_t largest_message() const;
+  std::vector<std::size_t> message_sizes() const;
   std::uint64_t word_of(EdgeId edge, int microbatch) const;
 
   std::optional<CudaWorkLength> length_;

@@ -21,9 +21,6 @@ CudaTrainingDevice::CudaTrainingDevice(std::shared_ptr<CudaDevicePartitions> par
 // --- What lasts: weights and memory.
 
 Result<void> CudaTrainingDevice::make_stages() {
-  // The first call of the worker's own thread.
-  Result<void> chosen = check_cuda("cudaSetDevice", cudaSetDevice(partition().device()));
-  if (!chosen.ok()) return chosen;
   Result<std::unique_ptr<CudaCompute>> compute =
       CudaCompute::create(partition().compute(), settings().tf32);
   if (!compute.ok()) return compute.error();
@@ -57,18 +54,24 @@ Result<void> CudaTrainingDevice::make_stages() {
   return {};
 }
 
-// The budget, or all microbatches where that is less; 0: there is none.
+// The budget, or all microbatches where that is less; 0: there is none, and the arena grows. Where
+// it must not grow later it is made for all microbatches, or with half as much again as the budget,
+// for the holes that blocks of different lengths leave.
 std::int64_t CudaTrainingDevice::arena_bytes() const {
   const Memory& memory = world_->input().memory;
   const auto rank = static_cast<std::size_t>(place().rank);
-  if (rank >= memory.budget_bytes.size() || !memory.budget_bytes[rank]) return 0;
+  const bool limited = rank < memory.budget_bytes.size() && memory.budget_bytes[rank].has_value();
+  if (!limited && !settings().connected()) return 0;
   std::int64_t all = 0;
   for (const int number : world_->program().stages_of(place().rank)) {
     for (int m = 0; m < microbatches_; ++m) {
-      all += memory.activation_bytes[static_cast<std::size_t>(number * microbatches_ + m)];
+      const StageCut& cut = cuts_[static_cast<std::size_t>(number)];
+      all += CudaStashes::bytes_of(spec(), cut, lengths(m));
     }
   }
-  return std::min(all, *memory.budget_bytes[rank]);
+  if (!limited) return all;
+  const std::int64_t budget = *memory.budget_bytes[rank];
+  return std::min(all, settings().connected() ? budget + budget / 2 : budget);
 }
 
 Result<void> CudaTrainingDevice::reserve_losses() {
@@ -86,6 +89,7 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   iteration_ = iteration;
   const Program& program = world.program();
   microbatches_ = program.microbatches();
+  if (Result<void> ready = start_over(); !ready.ok()) return ready;
   if (stages_.empty()) {
     if (Result<void> made = make_stages(); !made.ok()) return made;
   }
@@ -101,11 +105,25 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);
   trained_.clear();
-  clear_queue();
-  Result<void> begun = stashes_.begin(program.stages(), microbatches_, arena_bytes());
+  Result<void> begun = samples_.upload(std::move(samples), *compute_);
+  if (begun.ok()) begun = stashes_.begin(program.stages(), microbatches_, arena_bytes());
   if (begun.ok()) begun = reserve_losses();
-  if (begun.ok()) begun = samples_.upload(std::move(samples), *compute_);
+  if (begun.ok()) begun = reserve(tensor_sizes());
   return begun;
+}
+
+// Of all tensors that come, go, or stay here.
+std::vector<std::size_t> CudaTrainingDevice::tensor_sizes() const {
+  const Program& program = world_->program();
+  std::vector<std::size_t> sizes;
+  for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
+    for (std::size_t id = 0; id < program.edges().size(); ++id) {
+      const Edge& edge = program.edges()[id];
+      if (edge.from_rank != place().rank && edge.to_rank != place().rank) continue;
+      sizes.push_back(bytes_along(static_cast<EdgeId>(id), microbatch));
+    }
+  }
+  return sizes;
 }
 
 // --- What comes in and goes out.
@@ -117,15 +135,18 @@ int CudaTrainingDevice::rows_along(EdgeId edge, int microbatch) const {
   return rows_of(cuts_[static_cast<std::size_t>(forward_from)].roots, lengths(microbatch));
 }
 
+std::size_t CudaTrainingDevice::bytes_along(EdgeId edge, int microbatch) const {
+  return TensorShape{rows_along(edge, microbatch), spec().width}.size() * sizeof(float);
+}
+
 Result<void> CudaTrainingDevice::take_input(TaskId task, int producer, Payload payload) {
   if (failure()) return *failure();
   const Program& program = world_->program();
   const int microbatch = program.microbatch_of(task);
   const Kind kind = program.slot_of(task) == Slot::kForward ? Kind::kForward : Kind::kBackward;
   const EdgeId edge = program.find_edge(kind, producer, program.stage_of(task));
-  const std::size_t expected =
-      TensorShape{rows_along(edge, microbatch), spec().width}.size() * sizeof(float);
-  const Result<CudaMessage> taken = expect_cuda_message(payload, expected, program, task, producer);
+  const Result<CudaMessage> taken =
+      expect_cuda_message(payload, bytes_along(edge, microbatch), program, task, producer);
   if (!taken.ok()) return taken.error();
   inbox_[message(edge, microbatch)] = *taken;
   return {};

@@ -79,6 +79,8 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   }
   std::span<const int> lengths(int microbatch) const { return samples_.lengths(microbatch); }
   int rows_along(EdgeId edge, int microbatch) const;
+  std::size_t bytes_along(EdgeId edge, int microbatch) const;
+  std::vector<std::size_t> tensor_sizes() const;
   CudaStage& stage(int number) { return *stages_[static_cast<std::size_t>(number)]; }
   std::size_t message(EdgeId edge, int microbatch) const {
     return static_cast<std::size_t>(edge * microbatches_ + microbatch);

@@ -217,6 +217,33 @@ TEST_F(CudaDouble, ObjectsToABufferReleasedWhileInUse) {
   expect_objection("a block is returned that the filling of a tensor");
 }
 
+TEST_F(CudaDouble, ReservedBlocksAreOutTogetherWithoutAnotherAllocation) {
+  prepare();
+  CudaBlocks& blocks = partition({0, 0, 0}).blocks();
+  const auto left = [] {
+    std::size_t bytes = 0;
+    std::size_t all = 0;
+    EXPECT_EQ(cudaMemGetInfo(&bytes, &all), cudaSuccess);
+    return bytes;
+  };
+  const std::vector<std::size_t> sizes = {1000, 70'000, 1, 1000, 3000};
+  ASSERT_TRUE(blocks.reserve(sizes).ok());
+  const std::size_t after = left();
+  std::vector<void*> out;
+  for (int round = 0; round < 2; ++round) {
+    for (const std::size_t bytes : sizes) out.push_back(*blocks.take(bytes));
+    for (void* const block : out) blocks.give_back(block);
+    out.clear();
+    ASSERT_TRUE(blocks.reserve({3000, 1000, 512, 2000}).ok()) << "what is there is enough";
+  }
+  EXPECT_EQ(left(), after);
+  out = {*blocks.take(2000), *blocks.take(3000)};
+  EXPECT_EQ(left(), after) << "a larger block does";
+  for (void* const block : out) blocks.give_back(block);
+  ASSERT_TRUE(blocks.reserve({left()}).ok());
+  EXPECT_EQ(left(), after) << "no more than half of the memory is reserved";
+}
+
 TEST_F(CudaDouble, ObjectsToMembersOfAGroupThatDisagreeOnTheOrder) {
   prepare(2);
   const std::unique_ptr<CudaSyntheticDevice> lanes[] = {device({0, 0, 0}), device({0, 0, 1})};

@@ -43,16 +43,36 @@ inline ncclResult_t settle(ncclComm_t comm) {
   return state;
 }
 
+/// Makes calls that wait for the device on one that has no member, while others'
+/// may be waiting for each other.
+class OnIdleDevice {
+ public:
+  OnIdleDevice() {
+    cudaGetDevice(&before_);
+    cudaSetDevice(7);
+  }
+  ~OnIdleDevice() { cudaSetDevice(before_); }
+  OnIdleDevice(const OnIdleDevice&) = delete;
+  OnIdleDevice& operator=(const OnIdleDevice&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
 /// Device memory, which the host may touch in the double.
 class NcclBuffer {
  public:
   explicit NcclBuffer(std::size_t count, float first = 0) : count_(count) {
+    const OnIdleDevice idle;
     void* memory = nullptr;
     EXPECT_EQ(cudaMalloc(&memory, count * sizeof(float)), cudaSuccess);
     data_ = static_cast<float*>(memory);
     std::iota(data_, data_ + count, first);
   }
-  ~NcclBuffer() { cudaFree(data_); }
+  ~NcclBuffer() {
+    const OnIdleDevice idle;
+    cudaFree(data_);
+  }
   NcclBuffer(const NcclBuffer&) = delete;
   NcclBuffer& operator=(const NcclBuffer&) = delete;
 

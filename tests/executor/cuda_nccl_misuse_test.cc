@@ -1,7 +1,11 @@
 // Goal: the checks of NCCL's double bite. Host code that is wrong in one way each
 // (the planted bugs), which hardware would punish by a hang or by wrong numbers
 // now and then, is told what it did.
+#include <cstdlib>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "executor/cuda_launchers.h"
 #include "executor/cuda_marks.h"
@@ -78,6 +82,58 @@ TEST_F(CudaNcclMisuse, ABlockIsGivenBackBeforeItsSendHasEnded) {
   expect_objection("a block is returned that an NCCL send to rank 1 in stream");
 }
 
+// On the device of the member that waits; on another one it is no harm.
+class CudaNcclMisuseOfMemory : public CudaNcclMisuse {
+ protected:
+  // What `call` is told, with a receive in the stream of device 0.
+  void expect_to_wait(const std::string& name, const std::function<cudaError_t()>& call) {
+    ASSERT_EQ(member(0).receive(*into_, 1), ncclInProgress);
+    ASSERT_EQ(member(0).settle(), ncclSuccess);
+    {
+      const OnIdleDevice idle;
+      EXPECT_EQ(call(), cudaSuccess);
+    }
+    expect_none();
+    cudaSetDevice(0);
+    EXPECT_EQ(call(), cudaErrorAssert);
+    expect_objection(name + " waits for device 0, on which a kernel of NCCL waits for its peer");
+  }
+};
+
+TEST_F(CudaNcclMisuseOfMemory, IsAllocatedWhileATransferWaits) {
+  void* memory = nullptr;
+  expect_to_wait("cudaMalloc", [&] {
+    std::free(std::exchange(memory, nullptr));
+    return cudaMalloc(&memory, 64);
+  });
+  std::free(memory);
+}
+
+TEST_F(CudaNcclMisuseOfMemory, IsFreedWhileATransferWaits) {
+  void* memory[2] = {};
+  for (void*& one : memory) ASSERT_EQ(cudaMalloc(&one, 64), cudaSuccess);
+  int next = 0;
+  expect_to_wait("cudaFree", [&] { return cudaFree(memory[next++]); });
+}
+
+TEST_F(CudaNcclMisuseOfMemory, OfTheHostIsAllocatedWhileATransferWaits) {
+  void* memory = nullptr;
+  expect_to_wait("cudaHostAlloc", [&] {
+    std::free(std::exchange(memory, nullptr));
+    return cudaHostAlloc(&memory, 64, cudaHostAllocMapped);
+  });
+  std::free(memory);
+}
+
+TEST_F(CudaNcclMisuseOfMemory, OfTheHostIsFreedWhileATransferWaits) {
+  void* memory[2] = {};
+  for (void*& one : memory) {
+    ASSERT_EQ(cudaHostAlloc(&one, 64, cudaHostAllocMapped), cudaSuccess);
+  }
+  int next = 0;
+  expect_to_wait("cudaFreeHost", [&] { return cudaFreeHost(memory[next++]); });
+}
+
 TEST_F(CudaNcclMisuse, MemoryIsFreedBeforeItsReceiveHasEnded) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
@@ -85,6 +141,7 @@ TEST_F(CudaNcclMisuse, MemoryIsFreedBeforeItsReceiveHasEnded) {
             ncclInProgress);
   EXPECT_EQ(member(0).settle(), ncclSuccess);
   expect_none();
+  const OnIdleDevice idle;  // what waits is not the point here
   EXPECT_EQ(cudaFree(memory), cudaErrorAssert);
   expect_objection("memory is freed that an NCCL receive from rank 1 in stream");
 }
