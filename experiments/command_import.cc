@@ -36,8 +36,8 @@ constexpr std::array kOptions = {
     OptionRow{"weight-gradient", "REGEX", "profiles: that are a W"},
     OptionRow{"step", "REGEX", "profiles: that are an iteration; group 1 is its number"},
     OptionRow{"microbatches", "M", "profiles: of an iteration, where nothing in the file tells"},
-    OptionRow{"dp", "D", "profiles: replicas (default 1)"},
-    OptionRow{"tp", "T", "profiles: ranks of one tensor-parallel group (default 1)"},
+    OptionRow{"dp", "D", "profiles: replicas (default: as stages or messages tell)"},
+    OptionRow{"tp", "T", "profiles: ranks of one tensor-parallel group (default: the same)"},
     kFileLimitRow,
 };
 
@@ -107,15 +107,14 @@ Result<ProfileImportOptions> profile_options(const Options& options) {
   profile.patterns.step = options.text_or("step", "");
   constexpr std::int64_t kMost = 1 << 16;
   const auto microbatches = options.integer("microbatches", 1, kMost);
-  const auto replicas = options.integer_or("dp", 1, 1, kMost);
-  const auto lanes = options.integer_or("tp", 1, 1, 1 << 12);
-  for (const auto* number : {&replicas, &lanes}) {
+  const auto replicas = options.integer("dp", 1, kMost);
+  const auto lanes = options.integer("tp", 1, 1 << 12);
+  for (const auto* number : {&microbatches, &replicas, &lanes}) {
     if (!number->ok()) return number->error();
   }
-  if (!microbatches.ok()) return microbatches.error();
   if (microbatches->has_value()) profile.microbatches = static_cast<int>(**microbatches);
-  profile.layout.replicas = static_cast<int>(*replicas);
-  profile.layout.lanes = static_cast<int>(*lanes);
+  if (replicas->has_value()) profile.layout.replicas = static_cast<int>(**replicas);
+  if (lanes->has_value()) profile.layout.lanes = static_cast<int>(**lanes);
   return profile;
 }
 

@@ -27,7 +27,7 @@ class Assembler {
         report_(std::move(report)),
         offsets_ns_(recordings_.size(), 0) {}
 
-  ProfileImport assemble(const ProfileLayoutOptions& options) {
+  ProfileImport assemble() {
     describe_ranks();
     place_tasks();
     messages_ = pair_messages(recordings_, layout_, tasks_, &report_.dropped);
@@ -38,8 +38,8 @@ class Assembler {
     count_from_iterations(&records);
 
     TraceHeader header(layout_.program);
-    header.replicas = options.replicas;
-    header.lanes = options.lanes;
+    header.replicas = layout_.replicas;
+    header.lanes = layout_.lanes;
     for (const ProfileReport::Rank& rank : report_.ranks) {
       if (!rank.clock_error_ns) continue;
       header.clocks.push_back({rank.recording.rank, rank.clock_offset_ns, 0, *rank.clock_error_ns});
@@ -277,7 +277,7 @@ Result<ProfileImport> assemble_profiles(std::vector<RankRecording> recordings,
   Result<ProfileLayout> layout = lay_out_profiles(recordings, options);
   if (!layout.ok()) return layout.error();
   report.notes.insert(report.notes.end(), layout->notes.begin(), layout->notes.end());
-  return Assembler(std::move(recordings), *std::move(layout), std::move(report)).assemble(options);
+  return Assembler(std::move(recordings), *std::move(layout), std::move(report)).assemble();
 }
 
 }  // namespace rrfp

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "traces/profile_width.h"
+
 namespace rrfp {
 
 namespace {
@@ -26,9 +28,13 @@ std::string listed(const std::set<int>& numbers) {
 class LayoutBuilder {
  public:
   LayoutBuilder(const std::vector<RankRecording>& recordings, const ProfileLayoutOptions& options)
-      : recordings_(recordings), options_(options) {}
+      : recordings_(recordings),
+        options_(options),
+        replicas_(options.replicas.value_or(1)),
+        lanes_(options.lanes.value_or(1)) {}
 
   Result<ProfileLayout> build() {
+    if (const Result<void> shared = share_ranks(); !shared.ok()) return shared.error();
     if (const Result<void> placed = place_ranks(); !placed.ok()) return placed.error();
     if (const Result<void> found = find_stages(); !found.ok()) return found.error();
     if (const Result<void> filled = fill_stages(); !filled.ok()) return filled.error();
@@ -38,6 +44,8 @@ class LayoutBuilder {
     ProfileLayout layout(*std::move(program));
     layout.places = std::move(places_);
     layout.notes = std::move(notes_);
+    layout.replicas = replicas_;
+    layout.lanes = lanes_;
     return layout;
   }
 
@@ -51,8 +59,25 @@ class LayoutBuilder {
     }
   }
 
+  /// Where annotations name stages, two ranks of one stage are told by that.
+  Result<void> share_ranks() {
+    bool named = false;
+    bool any = false;
+    each_task([&](std::size_t, const ProfileAction& action) {
+      any = true;
+      named = named || action.stage != kUnknown;
+    });
+    if (named || !any) return {};
+    Result<StageSharing> shared = share_stages(recordings_, options_.replicas, options_.lanes);
+    if (!shared.ok()) return Error{recordings_[0].file + ", ...: " + shared.error().message};
+    replicas_ = shared->replicas;
+    lanes_ = shared->lanes;
+    if (!shared->note.empty()) notes_.push_back(std::move(shared->note));
+    return {};
+  }
+
   Result<void> place_ranks() {
-    const int width = options_.replicas * options_.lanes;
+    const int width = replicas_ * lanes_;
     std::map<int, std::string> seen;
     for (const RankRecording& recording : recordings_) {
       const auto [at, added] = seen.emplace(recording.rank, recording.file);
@@ -65,9 +90,8 @@ class LayoutBuilder {
                      std::to_string(*recording.world_size) +
                      " ranks, which --dp x --tp = " + std::to_string(width) + " does not divide"};
       }
-      places_.push_back({recording.rank / width,
-                         recording.rank / options_.lanes % options_.replicas,
-                         recording.rank % options_.lanes});
+      places_.push_back(
+          {recording.rank / width, recording.rank / lanes_ % replicas_, recording.rank % lanes_});
       ranks_.insert(places_.back().rank);
     }
     return {};
@@ -216,6 +240,8 @@ class LayoutBuilder {
 
   const std::vector<RankRecording>& recordings_;
   const ProfileLayoutOptions& options_;
+  int replicas_;
+  int lanes_;
   std::vector<ProfilePlace> places_;
   std::set<int> ranks_;  ///< of the pipeline, that have a file
   std::map<int, int> rank_of_stage_;

@@ -8,6 +8,7 @@
 // Thread safety: pure function.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,10 @@
 
 namespace rrfp {
 
+/// Absent: 1 where annotations name stages, else what profile_width.h tells.
 struct ProfileLayoutOptions {
-  int replicas = 1;
-  int lanes = 1;
+  std::optional<int> replicas;
+  std::optional<int> lanes;
 };
 
 /// The place of one recording.
@@ -33,12 +35,14 @@ struct ProfileLayout {
   explicit ProfileLayout(Program of_one_replica) : program(std::move(of_one_replica)) {}
 
   Program program;
+  int replicas = 1;
+  int lanes = 1;
   std::vector<ProfilePlace> places;  ///< by recording
   std::vector<std::string> notes;    ///< what was concluded, for the reader to check
 };
 
 /// The error names the files: two of one rank, a stage on two ranks, a stage
-/// on none, no task at all, B and W without an I.
+/// on none, no task at all, B and W without an I, or that --dp is to be given.
 Result<ProfileLayout> lay_out_profiles(const std::vector<RankRecording>& recordings,
                                        const ProfileLayoutOptions& options);
 

@@ -227,6 +227,30 @@ TEST(ProfileCommands, MegatronNamesPairBySequence) {
             lengths(run_rrfp({"info", folder + "/truth.jsonl"}).out));
 }
 
+// Without stages in the names, 4 stages on 2 replicas must not pass for 8 stages.
+TEST(ProfileCommands, ReplicasOfMegatronAreNotTakenForStages) {
+  const std::string folder = test_folder();
+  const std::string scenario = write_test_file(folder + "/job.json", scenario_of(kJobs[0], 2));
+  ASSERT_EQ(
+      run_rrfp({"export", "--to", "kineto", "--names", "megatron", scenario, folder + "/profiles"})
+          .status,
+      0);
+  std::vector<std::string> import = {"import", "--from", "kineto", folder + "/profiles",
+                                     folder + "/job.jsonl"};
+  const Ran asked = run_rrfp(import);
+  EXPECT_EQ(asked.status, 2);
+  EXPECT_NE(asked.err.find("2 ranks run each stage (rank 6 has messages as rank 3 of its "
+                           "pipeline): give --dp 2 where they are replicas"),
+            std::string::npos)
+      << asked.err;
+  EXPECT_FALSE(std::filesystem::exists(folder + "/job.jsonl"));
+  import.insert(import.end(), {"--dp", "2"});
+  const Ran imported = run_rrfp(import);
+  ASSERT_EQ(imported.status, 0) << imported.err;
+  EXPECT_NE(imported.out.find("4 ranks, 4 stages, 6 microbatches, 2 replicas"), std::string::npos)
+      << imported.out;
+}
+
 TEST(ProfileCommands, WrongExportsSayWhatIsAllowed) {
   const std::string folder = test_folder();
   const std::string split = write_test_file(folder + "/split.json", scenario_of(kJobs[1], 1));

@@ -43,6 +43,7 @@ TEST_F(KinetoTest, KernelsOfARealPairFollowTheirAnnotations) {
   }
   ProfileImportOptions options;
   options.patterns.forward = "^## forward ##$";
+  options.layout.replicas = 1;
   const auto imported = import(options);
   ASSERT_TRUE(imported.ok()) << imported.error().message;
   // The extents of the kernels but NCCL's, worked out with another program.
