@@ -10,7 +10,8 @@
 #SBATCH --output=rrfp-%j.txt
 #SBATCH --time=00:30:00
 #SBATCH --ntasks=8
-#SBATCH --cpus-per-task=1
+# A task looks all the time for what has come; whatever serves it (NCCL, MPI) takes a core beside it.
+#SBATCH --cpus-per-task=2
 # On GPU nodes take one # from these two, and say how many GPUs a node has. Tasks see all of them, and
 # each takes that of its number on the node; so nothing is bound below.
 ##SBATCH --gpus-per-node=8
@@ -24,6 +25,8 @@ MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
 
 step=(srun --kill-on-bad-exit=1)
+# srun does not take it from the job by itself.
+if [ -n "${SLURM_CPUS_PER_TASK:-}" ]; then step+=(--cpus-per-task="$SLURM_CPUS_PER_TASK"); fi
 if [ -n "${SLURM_GPUS_ON_NODE:-}" ]; then step+=(--gpu-bind=none); fi
 case ${TRANSPORT:-mpi} in
   mpi) exec "${step[@]}" --mpi=pmix "$rrfp" "$@" --transport mpi ;;

@@ -3,12 +3,14 @@
 # meet over TCP at the first host.
 #   script/cluster/tcp.sh HOSTFILE PROCESSES run job.json --device synthetic
 #
-# HOSTFILE has a line for each host, with as many slots as it has GPUs (or cores, without):
+# HOSTFILE is as Open MPI's: a line for each host, with as many slots as it has GPUs (or cores,
+# without); one where it does not say:
 #   node1 slots=8
 # Hosts are filled in that order. "localhost" needs no ssh; it must then be the only host. RRFP: the
 # program (default: build/release/rrfp here). It and job.json must be there on all hosts, and ssh must
-# reach them without a password. MASTER_PORT: free at the first host (default 29500). SSH: instead of
-# "ssh -tt", whose end the other side notices.
+# reach them without a password. MASTER_PORT: free at the first host (default 29500). FORWARD: names of
+# variables that all processes are to have, beside RRFP_*, NCCL_*, CUDA_* and LD_LIBRARY_PATH. SSH:
+# instead of "ssh -tt", whose end the other side notices.
 #
 # torchrun could do the same, but its agent listens at MASTER_PORT itself, so name another (not tried):
 #   torchrun --nnodes ... --nproc-per-node 8 --no-python env MASTER_PORT=29600 build/release/rrfp run ...
@@ -20,24 +22,49 @@ fi
 hostfile=$1
 processes=$2
 shift 2
+wrong() {
+  echo "tcp.sh: $1" >&2
+  exit 2
+}
+[[ $processes =~ ^[1-9][0-9]{0,5}$ ]] ||
+  wrong "PROCESSES is \"$processes\"; expected a number, 1 or more"
+[[ -r $hostfile && ! -d $hostfile ]] || wrong "$hostfile: cannot read this host file"
+# shellcheck source=script/cluster/forwarded.sh
+. "$(dirname "${BASH_SOURCE[0]}")/forwarded.sh"
 command=$(printf '%q ' "${RRFP:-$PWD/build/release/rrfp}" "$@" --transport tcp)
-# Variables that processes on other hosts need as well.
-own=$(for name in "${!RRFP_@}"; do printf '%s=%q ' "$name" "${!name}"; done)
+forwarded=$(forwarded_names)
+own=$(for name in $forwarded; do printf '%s=%q ' "$name" "${!name}"; done)
 
 hosts=() # by process
 locals=() # its number there
-while read -r host slots; do
-  if [[ -z $host || $host == \#* ]]; then continue; fi
-  slots=${slots#slots=}
-  for ((slot = 0; slot < ${slots:-1} && ${#hosts[@]} < processes; ++slot)); do
+declare -A taken # slots, by host: one may stand in several lines
+number=0
+while IFS= read -r line || [[ -n $line ]]; do
+  number=$((number + 1))
+  line=${line%$'\r'}
+  read -ra words <<<"${line%%#*}" || true
+  if [[ ${#words[@]} -eq 0 ]]; then continue; fi
+  host=${words[0]}
+  slots=1
+  for word in "${words[@]:1}"; do
+    case $word in
+      slots=*) slots=${word#slots=} ;;
+      max_slots=* | max-slots=*) ;; # no host gets more than its slots
+      *) wrong "$hostfile, line $number: found \"$word\"; expected slots=N" ;;
+    esac
+  done
+  [[ $slots =~ ^[0-9]{1,6}$ ]] ||
+    wrong "$hostfile, line $number: slots is \"$slots\"; expected a number, 0 or more"
+  for ((slot = 0; slot < 10#$slots && ${#hosts[@]} < processes; ++slot)); do
     hosts+=("$host")
-    locals+=("$slot")
+    locals+=("${taken[$host]:-0}")
+    taken[$host]=$((${taken[$host]:-0} + 1))
   done
 done <"$hostfile"
-if [ "${#hosts[@]}" -lt "$processes" ]; then
-  echo "tcp.sh: $hostfile has ${#hosts[@]} slots; $processes processes were asked for" >&2
-  exit 2
-fi
+[[ ${#hosts[@]} -ge $processes ]] ||
+  wrong "$hostfile has ${#hosts[@]} slots; $processes processes were asked for"
+[[ -z ${taken[localhost]:-} || ${#taken[@]} -eq 1 ]] ||
+  wrong "$hostfile: other hosts cannot reach \"localhost\"; give it the name that they know it by"
 
 started=()
 # Asks whoever is there still to end; who does not within five seconds is made to.

@@ -49,6 +49,43 @@ expect "identical"
 echo 'localhost slots=3' >"$folder/hosts"
 run 0 3 train "$case_file" --text "$source_dir/README.md" --steps 2 --check
 expect_once "bit for bit"
+
+# Host files as people have them: without a last newline, with the line ends of other systems, with
+# comments and what Open MPI takes; a host in several lines; variables on their way.
+cat >"$folder/tell" <<'TELL'
+#!/bin/sh
+echo "$LOCAL_RANK|$RRFP_TOLD|$NCCL_TOLD|$CUDA_TOLD|$LD_LIBRARY_PATH|$OTHER_TOLD|"
+TELL
+chmod +x "$folder/tell"
+printf '# hosts\r\n  localhost slots=1 max_slots=4 # here\r\n\r\nlocalhost' >"$folder/hosts"
+program=$folder/tell run 0 2 run
+expect_once "0|"
+expect_once "1|"
+printf 'localhost slots=2\nlocalhost' >"$folder/hosts"
+program=$folder/tell RRFP_TOLD="a b" NCCL_TOLD=c CUDA_TOLD=d LD_LIBRARY_PATH=/none OTHER_TOLD=e \
+  FORWARD=OTHER_TOLD run 0 3 run
+for process in 0 1 2; do expect_once "$process|a b|c|d|/none|e|"; done
+FORWARD=OTHER_TOLD run 2 3 run "$case_file"
+expect_once 'FORWARD names "OTHER_TOLD"'
+
+for wrong in 0 abc -1 '' 2x; do
+  run 2 "$wrong" run "$case_file"
+  expect_once "PROCESSES is \"$wrong\"; expected a number, 1 or more"
+done
+printf 'localhost slots=x\n' >"$folder/hosts"
+run 2 1 run "$case_file"
+expect_once 'hosts, line 1: slots is "x"; expected a number'
+printf '\nlocalhost cores=2\n' >"$folder/hosts"
+run 2 1 run "$case_file"
+expect_once 'hosts, line 2: found "cores=2"; expected slots=N'
+printf 'localhost\nnode2\n' >"$folder/hosts"
+run 2 2 run "$case_file"
+expect_once 'other hosts cannot reach "localhost"'
+rm "$folder/hosts"
+run 2 1 run "$case_file"
+expect_once "hosts: cannot read this host file"
+echo 'localhost slots=3' >"$folder/hosts"
+
 run 2 4 run "$case_file"
 expect "hosts has 3 slots; 4 processes were asked for"
 run 2 2 run "$case_file"
