@@ -127,12 +127,15 @@ Result<void> agree(LaneExchange& everyone, const Result<void>& mine) {
   return reason->empty() ? Result<void>() : Error{*reason};
 }
 
-Result<int> processes_on_this_host(LaneExchange& everyone) {
+Result<HostShare> share_of_host(LaneExchange& everyone, int process) {
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   const Result<std::vector<std::string>> hosts = exchange_texts(everyone, host);
   if (!hosts.ok()) return hosts.error();
-  return static_cast<int>(std::count(hosts->begin(), hosts->end(), host));
+  HostShare share;
+  share.processes = static_cast<int>(std::count(hosts->begin(), hosts->end(), host));
+  share.before = static_cast<int>(std::count(hosts->begin(), hosts->begin() + process, host));
+  return share;
 }
 
 }  // namespace rrfp

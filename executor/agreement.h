@@ -43,7 +43,13 @@ Result<std::string> shared_difference(LaneExchange& everyone, const Terms& mine)
 /// That all can go on; the error is either of those of shared_reason().
 Result<void> agree(LaneExchange& everyone, const Result<void>& mine);
 
-/// How many of them are on this host, this one among them.
-Result<int> processes_on_this_host(LaneExchange& everyone);
+/// A process among those of its host.
+struct HostShare {
+  int processes = 1;  ///< there, itself included
+  int before = 0;     ///< with a lower number than its own
+};
+
+/// Of `process`, which is this one.
+Result<HostShare> share_of_host(LaneExchange& everyone, int process);
 
 }  // namespace rrfp

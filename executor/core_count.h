@@ -1,16 +1,25 @@
-// How many cores this machine has for threads that look all the time.
+// How many cores this process has for threads that look all the time: those
+// that it may run on (taskset, a batch system, a container), within the share
+// of time that its control group allows.
 //
 // Thread safety: any.
 #pragma once
 
-#include <algorithm>
-#include <thread>
+#include <optional>
+#include <string>
 
 namespace rrfp {
 
-/// At least one.
-inline int core_count() {
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
+/// At least one. Of the thread that asks.
+int core_count();
+
+/// The same for the processes of a job on this host together: the cores of
+/// whoever started this one, for a launcher may have given each a part of its
+/// own. That is the core_count() of a process that is bound to nothing.
+int launcher_core_count();
+
+/// What a file cpu.max of a control group allows ("200000 100000": two cores),
+/// rounded down, one at least; none: as much as there is.
+std::optional<int> cores_of_quota(const std::string& cpu_max);
 
 }  // namespace rrfp

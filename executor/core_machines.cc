@@ -38,6 +38,7 @@ CoreMachines::CoreMachines(const PreparedCase& world, const Place& place,
 }
 
 void CoreMachines::reset() {
+  last_reason_ = WaitReason::kNone;
   if (scheduler_) scheduler_->reset();
   if (vote_) vote_->reset();
   if (sequence_) sequence_->reset();
@@ -68,13 +69,18 @@ void CoreMachines::on_expected(int stage, Kind kind, std::int64_t ns) {
 }
 
 Decision CoreMachines::decide(std::int64_t now_ns) {
-  if (!options_.record) return scheduler_->decide(now_ns);
+  if (!options_.record) {
+    const Decision decision = scheduler_->decide(now_ns);
+    last_reason_ = decision.reason;
+    return decision;
+  }
   CoreCall call;
   call.kind = CoreCall::Kind::kDecide;
   call.at_ns = now_ns;
   call.candidates.fill(kNoTask);
   call.candidate_count = static_cast<std::uint8_t>(scheduler_->ready(call.candidates));
   const Decision decision = scheduler_->decide(now_ns);
+  last_reason_ = decision.reason;
   call.action = decision.action;
   call.reason = decision.reason;
   call.task = decision.task;

@@ -60,6 +60,8 @@ class CoreMachines {
   void on_finished(TaskId task, std::int64_t now_ns);
   void on_expected(int stage, Kind kind, std::int64_t ns);
   Decision decide(std::int64_t now_ns);
+  /// Why the last decision of this iteration started nothing; kNone: it started something.
+  WaitReason last_reason() const { return last_reason_; }
 
   /// ArrivalVote, of message edge * microbatches + microbatch.
   /// REQUIRES: lane 0 of a group that votes.
@@ -97,6 +99,7 @@ class CoreMachines {
   std::vector<EdgeCredits> credits_;
   std::vector<int> credits_of_;  // by EdgeId; -1: none
   std::vector<CoreCall> calls_;
+  WaitReason last_reason_ = WaitReason::kNone;
 };
 
 }  // namespace rrfp

@@ -97,7 +97,8 @@ Result<void> check_gpus(const std::vector<CudaGreeting>& greetings) {
     return Error{"processes " + std::to_string(found->second) + " and " + std::to_string(process) +
                  " both have GPU " + of.gpu + " of host " + of.host +
                  ", and NCCL wants one for each; start no more processes on a host than it has "
-                 "GPUs, or run one process, whose ranks then share one GPU"};
+                 "GPUs, give each a LOCAL_RANK and a --gpu of its own there or neither, or run one "
+                 "process, whose ranks then share one GPU"};
   }
   return {};
 }

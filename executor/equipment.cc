@@ -18,10 +18,7 @@ namespace {
 constexpr std::size_t kEmulatedPayload = 4096;
 
 // Where there are cores enough, a worker looks all the time.
-std::int64_t between_looks_ns(int workers) {
-  const int cores = core_count();
-  return 2 * workers <= cores ? 0 : 50'000;
-}
+std::int64_t between_looks_ns(int workers, int cores) { return 2 * workers <= cores ? 0 : 50'000; }
 
 Equipment emulated(const Grid& grid, std::size_t payload_limit) {
   Equipment equipment;
@@ -59,21 +56,21 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   if (Result<void> fits = job.check_size(plan.grid); !fits.ok()) return fits.error();
   const CudaPeers peers = peers_of(plan, job);
   settings.grid = plan.grid;
-  settings.device = gpu.value_or(job.local_process());
+  settings.device = gpu.value_or(0);
   settings.patience_ns = plan.tuning.patience_ns;
   settings.name_of_task = [program = plan.world(0, 0).program()](TaskId task) {
     return to_string(program.task(task));
   };
   settings.workers = plan.grid.size();
-  int looking = settings.workers;
+  settings.look_every_ns = between_looks_ns(settings.workers, core_count());
   if (peers.everyone != nullptr) {
     settings.first_endpoint = peers.endpoint;
     settings.workers = 1;
-    const Result<int> here = processes_on_this_host(*peers.everyone);
+    const Result<HostShare> here = share_of_host(*peers.everyone, peers.endpoint);
     if (!here.ok()) return here.error();
-    looking = *here;
+    if (!gpu) settings.device = job.local_process().value_or(here->before);
+    settings.look_every_ns = between_looks_ns(here->processes, launcher_core_count());
   }
-  settings.look_every_ns = between_looks_ns(looking);
   Result<std::shared_ptr<CudaSession>> session = open_session(settings);
   Result<void> able;
   if (!session.ok()) able = session.error();

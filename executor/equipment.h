@@ -25,8 +25,9 @@ enum class DeviceKind : std::uint8_t {
 
 struct DeviceChoice {
   DeviceKind kind = DeviceKind::kEmulated;
-  /// Which of the process's GPUs; none: the first, or, where several processes
-  /// share a host, as many as the process has before it.
+  /// Which of the GPUs that the process sees; none: the first, or, where several
+  /// processes share a host, that of the process's number there: the launcher's
+  /// (LOCAL_RANK and the like), else its place among the processes of the host.
   std::optional<int> gpu;
   /// Bytes of a message that travel; none: 4096 where tasks are emulated, else
   /// all.

@@ -17,7 +17,7 @@ namespace {
 // Emulated ranks need no core of their own, but somebody must be awake.
 // `processes`: 0 where the launcher does not say; then there may be many.
 std::int64_t sleep_between_looks_ns(int processes) {
-  const int cores = core_count();
+  const int cores = launcher_core_count();
   if (processes > 0 && processes <= cores) return 0;
   return 25'000 * std::max<std::int64_t>(1, processes / (4 * cores));
 }

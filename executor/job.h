@@ -52,8 +52,8 @@ class Job {
 
   /// The processes of the job; null where its workers are threads of this one.
   ProcessSession* processes() const { return session_.get(); }
-  /// Which of the processes of its host this is.
-  int local_process() const { return local_process_; }
+  /// Which of the processes of its host this is, where the launcher says so.
+  std::optional<int> local_process() const { return local_process_; }
   /// This process speaks for the job, and has its records.
   bool speaks() const { return session_ == nullptr || session_->transport().endpoint() == 0; }
   std::string name() const { return std::string(name_of(kind_)); }
@@ -107,7 +107,7 @@ class Job {
   std::unique_ptr<LaneExchange> everyone_;  // of the session
   bool failed_alike_ = false;
   std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups_;  // by endpoint of lane 0
-  int local_process_ = 0;
+  std::optional<int> local_process_;
   int runs_ = 0;
 };
 

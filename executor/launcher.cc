@@ -25,7 +25,7 @@ struct Names {
   const char* process;
   const char* processes;
   bool may_lack_processes;
-  const char* local;  // may be absent: then 0
+  const char* local;  // may be absent
 };
 
 constexpr Names kTorchrun = {Launch::By::kTorchrun, "RANK", "WORLD_SIZE", false, "LOCAL_RANK"};

@@ -22,9 +22,9 @@ struct Launch {
   };
   By by = By::kNobody;
   int process = 0;
-  int processes = 1;  ///< 0: not known
-  int local_process = 0;
-  std::string address;  ///< kTorchrun and over TCP: where process 0 listens
+  int processes = 1;                 ///< 0: not known
+  std::optional<int> local_process;  ///< on its host; none: the launcher does not say
+  std::string address;               ///< kTorchrun and over TCP: where process 0 listens
   int port = 0;
 };
 

@@ -22,11 +22,17 @@ std::string program_folder() {
   return text.substr(0, text.rfind('/') + 1);
 }
 
+// Where the user has it; empty counts as unset, as it does in a shell.
+std::optional<std::string> given_path(const char* variable) {
+  const std::optional<std::string> path = environment(variable);
+  return path && !path->empty() ? path : std::nullopt;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ProcessSession>> open_mpi(const MpiSettings& settings) {
   const std::string path =
-      environment("RRFP_MPI_MODULE").value_or(program_folder() + "librrfp_mpi.so");
+      given_path("RRFP_MPI_MODULE").value_or(program_folder() + "librrfp_mpi.so");
   // Global, for the parts that MPI opens itself look for its symbols.
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr) {
@@ -44,7 +50,7 @@ Result<std::unique_ptr<ProcessSession>> open_mpi(const MpiSettings& settings) {
 }
 
 Result<const CudaModule*> open_cuda() {
-  const std::optional<std::string> given = environment("RRFP_CUDA_MODULE");
+  const std::optional<std::string> given = given_path("RRFP_CUDA_MODULE");
   const std::string path = given.value_or(program_folder() + "librrfp_cuda.so");
   if (!given && access(path.c_str(), F_OK) != 0) {
     return Error{"no CUDA device: rrfp was built without CUDA (there is no " + path +

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "executor/memory_wait.h"
+
 namespace rrfp {
 
 namespace {
@@ -402,8 +404,11 @@ std::string RankLoop::waiting(std::int64_t now_ns) const {
     }
   }
   const std::string input = missing_input(held);
+  const std::string memory = leader_ ? memory_wait(world_, machines_, context_.place.rank) : "";
+  if (input.empty() && !memory.empty()) return memory;
   return "waits to run " + name(held) +
-         (input.empty() ? ", which its own tasks hold back" : ": for " + input);
+         (input.empty() ? ", which its own tasks hold back" : ": for " + input) +
+         (memory.empty() ? "" : "; " + memory);
 }
 
 WorkerRecord RankLoop::take_record() {

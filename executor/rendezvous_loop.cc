@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "executor/memory_wait.h"
 #include "executor/rank_loop.h"
 
 namespace rrfp {
@@ -225,7 +226,10 @@ std::string RendezvousLoop::waiting(std::int64_t now_ns) const {
                          : "waits to run " + name(task) + ": for its input on " + channel;
   }
   const TaskId next = next_task();
-  if (next != kNoTask) return "waits to run " + name(next) + ", for its input or for memory";
+  if (next != kNoTask) {
+    const std::string memory = memory_wait(world_, machines_, context_.place.rank);
+    return memory.empty() ? "waits to run " + name(next) + ", for its input" : memory;
+  }
   const std::string gradient = sync_.waiting();
   return gradient.empty() ? "has done its part" : "waits for " + gradient;
 }

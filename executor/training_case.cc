@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler_core/admission.h"
+#include "executor/training_budget.h"
 
 namespace rrfp {
 
@@ -10,11 +10,6 @@ namespace {
 
 std::size_t by_stage(const Program& program, int stage, int microbatch) {
   return static_cast<std::size_t>(stage * program.microbatches() + microbatch);
-}
-
-std::int64_t scaled(std::int64_t value, std::int64_t by, std::int64_t of) {
-  __extension__ using Wide = __int128;
-  return static_cast<std::int64_t>(Wide{value} * by / of);
 }
 
 // Multiplications of a forward pass; `attention` those without weights, which
@@ -69,10 +64,11 @@ StashBytes TrainingCases::stash_bytes(const Stage& stage, std::span<const int> l
 
 void TrainingCases::fill_memory(Case& made, const std::vector<std::vector<int>>& lengths) const {
   const Program& program = made.program;
-  std::vector<std::int64_t> old_bytes = std::move(made.memory.activation_bytes);
+  const Memory base = std::move(made.memory);
   made.memory.activation_bytes.assign(
       static_cast<std::size_t>(program.stages() * program.microbatches()), 0);
   made.memory.weight_stash_bytes = made.memory.activation_bytes;
+  made.memory.budget_bytes = base.budget_bytes;
   for (const Stage& stage : stages_) {
     for (int m = 0; m < program.microbatches(); ++m) {
       const std::vector<int>& of = lengths[static_cast<std::size_t>(m)];
@@ -83,13 +79,11 @@ void TrainingCases::fill_memory(Case& made, const std::vector<std::vector<int>>&
       made.memory.activation_bytes[at] = std::max(bytes.forward, bytes.weight);
     }
   }
-  for (std::size_t rank = 0; rank < made.memory.budget_bytes.size(); ++rank) {
+  const MemoryModel from{base.activation_bytes, base.weight_stash_bytes};
+  const MemoryModel to{made.memory.activation_bytes, made.memory.weight_stash_bytes};
+  for (std::size_t rank = 0; rank < base.budget_bytes.size(); ++rank) {
     std::optional<std::int64_t>& budget = made.memory.budget_bytes[rank];
-    const std::int64_t old_least = least_budget(program, old_bytes, static_cast<int>(rank));
-    if (!budget || old_least == 0) continue;
-    budget =
-        scaled(*budget, least_budget(program, made.memory.activation_bytes, static_cast<int>(rank)),
-               old_least);
+    if (budget) budget = training_budget(program, from, to, static_cast<int>(rank), *budget);
   }
 }
 

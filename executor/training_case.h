@@ -39,8 +39,8 @@ class TrainingCases {
   int roots() const { return roots_; }
 
   /// `base` for microbatches of these lengths ([microbatch][root]): bytes of
-  /// messages and of stashes as they are. Where there are budgets, each keeps
-  /// the proportion to the least that works.
+  /// messages and of stashes as they are. Where there are budgets, what fits
+  /// those of `base` fits (training_budget.h).
   ///
   /// Not `paced`: durations are those of so many multiplications at
   /// kMultiplyNs, so that costs are known in proportion beforehand. Paced:

@@ -68,7 +68,10 @@ std::string with_unit(std::int64_t value, const DisplayUnit& unit) {
 std::string_view mode_name(NetworkMode mode) { return to_word(kModes, mode); }
 
 std::string describe_policy(const Policy& policy) {
-  std::string text = policy.hint.order.empty() ? policy.hint.name : "the given order";
+  // An order that was made of a named schedule has a name too.
+  const HintSpec& hint = policy.hint;
+  const bool nameless = !hint.order.empty() && hint.name == HintSpec().name;
+  std::string text = nameless ? "the given order" : hint.name;
   text += policy.window == kNoWindow ? " as a hint, no window"
           : policy.window == 1       ? " as a fixed order (window 1)"
                                      : " as a hint, window " + std::to_string(policy.window);

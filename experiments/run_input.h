@@ -34,7 +34,8 @@ inline constexpr OptionRow kDeviceRow = {
     "as FILE says"};
 inline constexpr OptionRow kGpuRow = {
     "gpu", "N",
-    "which of the GPUs that `rrfp devices` lists (default: 0; over several processes: one each)",
+    "which of the GPUs that `rrfp devices` lists (default: 0; processes of one host: that of their "
+    "number there, so give each process its own or none)",
     OptionRow::Alike::kNot};
 inline constexpr OptionRow kTraceRow = {"trace", "FILE",
                                         "write what happened (rrfp.trace/1; .gz and .zst compress)",

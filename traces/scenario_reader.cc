@@ -242,6 +242,7 @@ HintSpec read_whole_hint(const JsonCursor& in, const ProgramSpec& pipeline) {
   }
   HintSpec hint;
   hint.order = std::move(schedule->ranks);
+  hint.name = named.name + " with whole backwards";  // for people: the order is what counts
   for (std::vector<Task>& tasks : hint.order) {
     for (Task& task : tasks) {
       const Backward backward = pipeline.stages[static_cast<std::size_t>(task.stage)].backward;

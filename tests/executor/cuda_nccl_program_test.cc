@@ -121,10 +121,32 @@ TEST_F(CudaNcclProgram, MoreProcessesThanGpusAreToldSo) {
   const EndedJob shared = over_tcp(2, {"run", scenario(2), "--device", "synthetic"});
   EXPECT_EQ(shared.statuses, std::vector<int>(2, 2)) << shared.text;
   EXPECT_TRUE(shared.has("rrfp run: processes 0 and 1 both have GPU ")) << shared.text;
+  EXPECT_TRUE(shared.has("a LOCAL_RANK and a --gpu of its own")) << shared.text;
   setenv("RRFP_DOUBLE_DEVICES", "2", 1);
   const EndedJob missing = over_tcp(3, {"run", scenario(3), "--device", "synthetic"});
   EXPECT_EQ(missing.statuses, std::vector<int>(3, 2)) << missing.text;
   EXPECT_TRUE(missing.has("no CUDA device 2: the driver sees 2, numbered from 0")) << missing.text;
+}
+
+TEST_F(CudaNcclProgram, ProcessesOfAHostThatNobodyNumbersTakeAGpuEach) {
+  setenv("RRFP_DOUBLE_DEVICES", "3", 1);
+  const std::string process = "env -u LOCAL_RANK WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=" +
+                              std::to_string(free_port()) + " RANK=$rank " RRFP_PROGRAM " run " +
+                              scenario(3) + " --device synthetic";
+  const EndedProgram ran = start({"bash", "-c",
+                                  "for rank in 1 2; do " + process + " & done; rank=0; " + process +
+                                      "; status=$?; wait; exit $status"});
+  EXPECT_EQ(ran.status, 0) << ran.text;
+  const EndedJob same = over_tcp(3, {"run", scenario(3), "--device", "synthetic", "--gpu", "1"});
+  EXPECT_EQ(same.statuses, std::vector<int>(3, 2)) << same.text;
+  EXPECT_TRUE(same.has("both have GPU ")) << same.text;
+}
+
+TEST_F(CudaNcclProgram, AModuleWithoutANameIsTheOneThatWasBuilt) {
+  setenv("RRFP_CUDA_MODULE", "", 1);
+  const EndedProgram listed = rrfp({"devices"});
+  EXPECT_EQ(listed.status, 0) << listed.text;
+  EXPECT_FALSE(listed.has("the module does not load")) << listed.text;
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ TEST(Launcher, PmixAloneDoesNotSayHowMany) {
   EXPECT_EQ(launch->by, Launch::By::kPmix);
   EXPECT_EQ(launch->process, 3);
   EXPECT_EQ(launch->processes, 0);
+  EXPECT_EQ(launch->local_process, std::nullopt);
 }
 
 TEST(Launcher, NobodyMeansOneProcess) {

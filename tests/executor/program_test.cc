@@ -66,6 +66,20 @@ TEST(Program, BlockedRunHasStatusThree) {
   EXPECT_TRUE(ran.has("blocked")) << ran.text;
 }
 
+TEST(Program, BlockedOnMemorySaysHowMuchThereIsAndWhatToDo) {
+  std::string text = read_text_file(RRFP_SOURCE_DIR "/tests/cases/windowed-leader.json").value();
+  const std::string budget = "\"budget_bytes\": [5, 4]";
+  ASSERT_NE(text.find(budget), std::string::npos);
+  text.replace(text.find(budget), budget.size(), "\"budget_bytes\": [4, 4]");
+  const EndedProgram ran = rrfp({"run", write_text("blocked.json", text)});
+  EXPECT_EQ(ran.status, 3) << ran.text;
+  EXPECT_TRUE(
+      ran.has("rank 0 lane 0 waits for memory to run 0F3: it takes 1 bytes; of the "
+              "rank's budget of 4 bytes 4 are in use and 0 are free for stage 0; give rank "
+              "0 a larger \"budget_bytes\", or the policy a larger \"window\" or none"))
+      << ran.text;
+}
+
 TEST(Program, InterruptKeepsTheTrace) {
   const std::string trace = path_for("trace.jsonl");
   std::filesystem::remove(trace);

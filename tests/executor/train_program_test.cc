@@ -107,6 +107,15 @@ TEST(TrainProgram, NotANumberWithLanesEndsTheRunAtOnce) {
   }
 }
 
+// The order of the case fits its budget, and so it does in the bytes of the model.
+TEST(TrainProgram, TrainsWhatTheBudgetOfACaseLetsThrough) {
+  const Ended trained =
+      shell(std::string(RRFP_PROGRAM) + " train " RRFP_SOURCE_DIR
+                                        "/tests/cases/windowed-leader.json --text " RRFP_SOURCE_DIR
+                                        "/README.md --steps 2 --check");
+  EXPECT_EQ(trained.status, 0) << trained.text;
+}
+
 TEST(TrainProgram, SaysWhatIsMissingOrNotAllowed) {
   const std::string train = std::string(RRFP_PROGRAM) + " train " + write_scenario();
   const Ended no_text = shell(train);

@@ -13,6 +13,7 @@
 #include "scheduler_core/random.h"
 #include "tests/executor/runs_for_tests.h"
 #include "tests/executor/training_for_tests.h"
+#include "traces/case_file.h"
 
 namespace rrfp {
 namespace {
@@ -326,6 +327,49 @@ TEST(Training, CasesCountBytesAndKeepTheProportionOfBudgets) {
       made.network
           .message_bytes[static_cast<std::size_t>(made.program.task_id(0, Slot::kForward, 1))],
       12 * 8 * 8);
+}
+
+// What fits in units of a case fits in bytes of the model, whichever stage of the rank it is of:
+// five activations of one size are four of the larger stage and one of the smaller, and not two and
+// a half of each.
+TEST(Training, WhatFitsTheBudgetOfACaseFitsThatOfTheModel) {
+  ModelSpec model = small_setup().spec.model;
+  model.longest = 6;
+  const Result<Case> base = read_case_file(RRFP_SOURCE_DIR "/tests/cases/windowed-leader.json");
+  ASSERT_TRUE(base.ok()) << base.error().message;
+  ASSERT_EQ(base->memory.budget_bytes, (std::vector<std::optional<std::int64_t>>{5, 4}));
+  const Result<TrainingCases> cases = TrainingCases::create(model, base->program);
+  ASSERT_TRUE(cases.ok()) << cases.error().message;
+  const Case made = cases->fill(*base, {{6}, {6}, {6}, {6}}, false);
+  const std::int64_t first = made.memory.activation_bytes[0];
+  const std::int64_t third = made.memory.activation_bytes[8];
+  ASSERT_NE(first, third);
+  EXPECT_EQ(made.memory.budget_bytes[0], 4 * std::max(first, third) + std::min(first, third));
+  const std::int64_t second = made.memory.activation_bytes[4];
+  const std::int64_t fourth = made.memory.activation_bytes[12];
+  EXPECT_EQ(made.memory.budget_bytes[1], 3 * std::max(second, fourth) + std::min(second, fourth));
+}
+
+TEST(Training, WhatWaitsForItsWeightGradientFitsAsItDidInTheCase) {
+  Case base = case_of({2, 3, true});
+  base.memory.activation_bytes.assign(2 * 3, 10);
+  base.memory.weight_stash_bytes.assign(2 * 3, 1);
+  base.memory.budget_bytes = {12, 12};  // one activation and what two W need
+  ModelSpec model = small_setup().spec.model;
+  model.longest = 6;
+  const Result<TrainingCases> cases = TrainingCases::create(model, base.program);
+  ASSERT_TRUE(cases.ok());
+  const Case made = cases->fill(base, {{6}, {6}, {6}}, false);
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto at = static_cast<std::size_t>(rank * 3);
+    EXPECT_EQ(made.memory.budget_bytes[static_cast<std::size_t>(rank)],
+              made.memory.activation_bytes[at] + 2 * made.memory.weight_stash_bytes[at]);
+  }
+  // Of what the case has take nothing there is as much as anybody wants.
+  base.memory.weight_stash_bytes.assign(2 * 3, 0);
+  const Case unbounded = cases->fill(base, {{6}, {6}, {6}}, false);
+  EXPECT_GE(unbounded.memory.budget_bytes[0],
+            unbounded.memory.activation_bytes[0] + 2 * unbounded.memory.weight_stash_bytes[0]);
 }
 
 TEST(Training, TextsThatAreTooShortAreRefused) {
