@@ -89,9 +89,9 @@ echo 'localhost slots=3' >"$folder/hosts"
 run 2 4 run "$case_file"
 expect "hosts has 3 slots; 4 processes were asked for"
 run 2 2 run "$case_file"
-expect_once "this run takes 3 processes"
+expect "this run takes 3 processes" # by each of them
 run 2 3 run "$folder/absent.json"
-expect_once "absent.json: cannot read"
+expect "absent.json: cannot read"
 
 # The killed process first, then what the others say.
 run 137 3 run "$case_file" --inject kill:1:1F1
