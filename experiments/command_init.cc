@@ -19,6 +19,7 @@ namespace rrfp {
 namespace {
 
 constexpr std::array kCommonOptions = {
+    kVariabilityRow,
     OptionRow{"pp", "P", "pipeline ranks, 1 to 4096"},
     OptionRow{"microbatches", "M", "microbatches of an iteration, 1 to 65536"},
     OptionRow{"gpu-gb", "GB", "memory of a device (default: the GPU's, or 80)"},
@@ -130,6 +131,9 @@ Result<Made> from_numbers(const Options& options) {
   JobNumbers job;
   if (Result<void> read = read_times(options, job); !read.ok()) return read.error();
   if (Result<void> read = read_memory(options, job); !read.ok()) return read.error();
+  Result<Worlds> worlds = read_worlds(options);
+  if (!worlds.ok()) return worlds.error();
+  job.worlds = *std::move(worlds);
   return Made{scenario_template(job), ""};
 }
 

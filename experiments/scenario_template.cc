@@ -68,6 +68,30 @@ std::string policies(int ranks, int activations_that_fit) {
   return text;
 }
 
+// Without worlds a start to edit.
+std::string variability(const Worlds& worlds) {
+  if (!worlds.empty()) {
+    return "  // Presets of what varies; `rrfp presets` has all, with their sources.\n" +
+           variability_text(worlds, [](const std::string&) { return ""; });
+  }
+  std::string text;
+  const auto line = [&text](const std::string& words) { text += words + "\n"; };
+  line("  // What varies, all with the mean kept. \"known\": the scheduler knows it beforehand.");
+  line("  \"variability\": [");
+  line(
+      "    {\"model\": \"lognormal\", \"on\": \"compute\", \"scope\": \"operation\", \"cv\": "
+      "0.1},");
+  line("    {\"model\": \"lognormal\", \"on\": \"latency\", \"cv\": 1.0}");
+  line(
+      "    // , {\"model\": \"lognormal\", \"on\": \"compute\", \"scope\": \"microbatch\", "
+      "\"cv\": 0.3, \"known\": true}");
+  line(
+      "    // , {\"model\": \"spikes\", \"on\": \"latency\", \"probability\": 0.05, "
+      "\"extra_ms\": 10}");
+  line("  ],");
+  return text;
+}
+
 }  // namespace
 
 std::string scenario_template(const JobNumbers& job) {
@@ -119,19 +143,7 @@ std::string scenario_template(const JobNumbers& job) {
   line("    \"budget_gb\": " + number(budget_gb));
   line("  },");
   line("");
-  line("  // What varies, all with the mean kept. \"known\": the scheduler knows it beforehand.");
-  line("  \"variability\": [");
-  line(
-      "    {\"model\": \"lognormal\", \"on\": \"compute\", \"scope\": \"operation\", \"cv\": "
-      "0.1},");
-  line("    {\"model\": \"lognormal\", \"on\": \"latency\", \"cv\": 1.0}");
-  line(
-      "    // , {\"model\": \"lognormal\", \"on\": \"compute\", \"scope\": \"microbatch\", "
-      "\"cv\": 0.3, \"known\": true}");
-  line(
-      "    // , {\"model\": \"spikes\", \"on\": \"latency\", \"probability\": 0.05, "
-      "\"extra_ms\": 10}");
-  line("  ],");
+  text += variability(job.worlds);
   line("");
   line(
       "  // \"fixed\": a pre-committed order; otherwise the hint ranks whatever is ready. 1f1b as");
@@ -143,11 +155,14 @@ std::string scenario_template(const JobNumbers& job) {
   line("  \"policies\": [");
   text += policies(job.ranks, fit);
   line("  ]");
-  line("");
-  line("  // A grid runs every combination of its values:");
-  line(
-      "  // , \"grid\": {\"/variability/0/cv\": [0, 0.1, 0.3], \"/network/latency_us\": [50, "
-      "500]}");
+  // That of several worlds stands above.
+  if (job.worlds.empty()) {
+    line("");
+    line("  // A grid runs every combination of its values:");
+    line(
+        "  // , \"grid\": {\"/variability/0/cv\": [0, 0.1, 0.3], \"/network/latency_us\": [50, "
+        "500]}");
+  }
   line("}");
   return text;
 }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "experiments/variability_option.h"
+
 namespace rrfp {
 
 struct JobNumbers {
@@ -19,6 +21,7 @@ struct JobNumbers {
   std::optional<double> model_gb;       ///< of it weights, gradients, optimizer; none: 40 %
   std::optional<double> activation_gb;  ///< of one stage and microbatch; none: 1f1b just fits
   std::optional<double> latency_us;     ///< of a message; none: 50
+  Worlds worlds;                        ///< empty: some variability to edit
 };
 
 /// The text of a scenario file. What was not given is assumed, and says so.

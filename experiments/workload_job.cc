@@ -4,8 +4,6 @@
 #include <array>
 #include <filesystem>
 
-#include "scheduler_core/nearest.h"
-#include "traces/preset.h"
 #include "traces/workload_profile.h"
 
 namespace rrfp {
@@ -301,25 +299,6 @@ Result<void> read_layers(const Options& options, WorkloadJob& job) {
   return {};
 }
 
-Result<void> read_worlds(const Options& options, WorkloadJob& job) {
-  const Result<std::vector<std::string>> worlds = options.list("variability");
-  if (!worlds.ok()) return worlds.error();
-  for (const std::string& world : *worlds) {
-    std::vector<std::string>& names = job.worlds.emplace_back();
-    for (std::size_t begin = 0; begin <= world.size();) {
-      const std::size_t plus = std::min(world.find('+', begin), world.size());
-      names.push_back(world.substr(begin, plus - begin));
-      begin = plus + 1;
-      if (find_preset(names.back()) == nullptr) {
-        std::vector<std::string_view> known;
-        for (const Preset* preset : preset_table()) known.push_back(preset->name);
-        return not_one_of("--variability", names.back(), known);
-      }
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<bool> describes_workload(const Options& options) {
@@ -337,10 +316,12 @@ Result<WorkloadJob> read_workload_job(const Options& options, std::span<const Op
   WorkloadJob job;
   job.command = command_line(options, rows);
   job.profiled = options.flag("layer-profile");
-  for (const auto& read :
-       {read_machine, read_shape, read_encoder, read_layers, read_lengths, read_worlds}) {
+  for (const auto& read : {read_machine, read_shape, read_encoder, read_layers, read_lengths}) {
     if (Result<void> done = read(options, job); !done.ok()) return done.error();
   }
+  Result<Worlds> worlds = read_worlds(options);
+  if (!worlds.ok()) return worlds.error();
+  job.worlds = *std::move(worlds);
   job.request.gpu = job.machine.gpu;
   Result<Workload> workload = make_workload(job.request);
   if (!workload.ok()) return workload.error();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/options.h"
+#include "experiments/variability_option.h"
 #include "traces/workload.h"
 
 namespace rrfp {
@@ -46,7 +47,7 @@ struct WorkloadJob {
   double network_gbit = 0;      ///< of one GPU
   bool ignores_memory = false;  ///< GPUs that it does not fit have no limit
   /// Worlds to compare in, each a list of presets; empty: one that is assumed.
-  std::vector<std::vector<std::string>> worlds;
+  Worlds worlds;
 };
 
 /// The options that only such a job has, as rows for the table of a command.
@@ -76,8 +77,6 @@ inline constexpr std::array kWorkloadOptions = {
     OptionRow{"network-gbit", "G", "network of one GPU, Gbit/s (default: the GPU's usual)"},
     OptionRow{"weight-share", "X", "of a profile's backward, the weight gradient (default 0.5)"},
     OptionRow{"iterations", "N", "worlds that every policy meets (default 20)"},
-    OptionRow{"variability", "PRESET,...",
-              "worlds to compare in (`rrfp presets`); A+B: both in one"},
 };
 
 /// Whether the command line describes such a job. Otherwise the error names an

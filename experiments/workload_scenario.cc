@@ -174,33 +174,13 @@ std::string memory_text(const WorkloadJob& job, bool fits) {
   return text + "\n  },\n";
 }
 
-// One list of "variability": presets, and the lengths of the job.
-std::string world_text(const WorkloadJob& job, const std::vector<std::string>& presets,
-                       const std::string& indent) {
-  std::string list;
-  const auto add = [&list](const std::string& entry) {
-    list += (list.empty() ? "\n" : ",\n") + entry;
+std::string worlds_text(const WorkloadJob& job) {
+  const auto lengths = [&job](const std::string& indent) {
+    return job.lengths.kind == LengthKind::kNone ? "" : lengths_text(job, indent);
   };
-  for (const std::string& preset : presets) add(indent + "  " + in_json(preset));
-  if (job.lengths.kind != LengthKind::kNone) add(lengths_text(job, indent + "  "));
-  return "[" + list + "\n" + indent + "]";
-}
-
-std::string variability_text(const WorkloadJob& job) {
-  if (job.worlds.empty()) {
-    return "  // Assumed: a cluster without faults. `rrfp presets` lists what else varies.\n"
-           "  \"variability\": " +
-           world_text(job, {std::string(kAssumedWorld)}, "  ") + ",\n";
-  }
-  if (job.worlds.size() == 1) {
-    return "  \"variability\": " + world_text(job, job.worlds.front(), "  ") + ",\n";
-  }
-  std::string text = "  \"variability\": [],\n  \"grid\": {\"/variability\": [\n";
-  for (std::size_t i = 0; i < job.worlds.size(); ++i) {
-    text += "    " + world_text(job, job.worlds[i], "    ") +
-            (i + 1 < job.worlds.size() ? ",\n" : "\n");
-  }
-  return text + "  ]},\n";
+  if (!job.worlds.empty()) return variability_text(job.worlds, lengths);
+  return "  // Assumed: a cluster without faults. `rrfp presets` lists what else varies.\n" +
+         variability_text({{std::string(kAssumedWorld)}}, lengths);
 }
 
 // Microbatches differ in ways that are known beforehand.
@@ -234,7 +214,7 @@ std::string workload_scenario(const WorkloadJob& job) {
   text += "  \"name\": " + in_json(job.title + ", " + spread_of(job)) + ",\n";
   text += "  \"seed\": 1,\n  \"iterations\": " + std::to_string(job.iterations) + ",\n";
   text += pipeline_text(job) + durations_text(job) + groups_text(job) + network_text(job) +
-          memory_text(job, fits) + variability_text(job);
+          memory_text(job, fits) + worlds_text(job);
   text +=
       "  // fixed: a pre-committed order; 1f1b with whole backwards, as frameworks run it, and\n"
       "  // split. ready+wait: the order as a hint, with anticipation. bf, bfw: backward, forward\n"

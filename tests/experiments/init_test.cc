@@ -48,6 +48,43 @@ TEST(Init, WhatWasNotGivenIsMarkedAsAssumed) {
   EXPECT_NE(given.find("The rest holds 8 activations."), std::string::npos) << given;
 }
 
+TEST(Init, TimesOfYourOwnMeetWorldsByName) {
+  const std::string folder = test_folder();
+  const std::string one = folder + "/one.json";
+  ASSERT_EQ(run_rrfp(init({"--variability", "slow-worker", "--out", one})).status, 0);
+  EXPECT_TRUE(has(run_rrfp({"sweep", one, "--iterations", "1"}).out, "presets: slow-worker"));
+  const std::string two = folder + "/two.json";
+  const Ran made = run_rrfp(
+      init({"--variability", "slow-worker,healthy-dedicated+dataloader-stall", "--out", two}));
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_TRUE(has(made.err, "dataloader-stall (modelled)")) << made.err;
+  const Ran swept = run_rrfp({"sweep", two, "--iterations", "1"});
+  EXPECT_TRUE(has(swept.out, "point 1: /variability = [\"healthy-dedicated\",\"dataloader-stall"))
+      << swept.out;
+  EXPECT_TRUE(has(run_rrfp(init({"--variability", "slow-workr"})).err,
+                  "--variability: unknown \"slow-workr\"; did you mean \"slow-worker\"?"));
+}
+
+// 1f1b is what frameworks run, here as of a model by name.
+TEST(Init, OneForwardOneBackwardHasWholeBackwards) {
+  const std::string folder = test_folder();
+  const std::string times = folder + "/times.json";
+  const std::string model = folder + "/model.json";
+  ASSERT_EQ(run_rrfp(init({"--out", times})).status, 0);
+  ASSERT_EQ(run_rrfp({"init", "--model", "llama3-8b", "--pp", "4", "--microbatches", "8",
+                      "--ignore-memory", "--out", model})
+                .status,
+            0);
+  for (const std::string& path : {times, model}) {
+    for (const auto& [policy, tasks] : {std::pair("1f1b", "16"), std::pair("1f1b split", "24")}) {
+      const std::string out = run_rrfp({"simulate", path, "--policy", policy}).out;
+      const std::size_t row = out.find("\n0  ");
+      ASSERT_NE(row, std::string::npos) << out;
+      EXPECT_TRUE(has(out.substr(row, 12), tasks)) << path << ": " << out;
+    }
+  }
+}
+
 // 4 ranks: 1f1b and zb-h1 need 4 activations, eager-1f1b and zb-h2 need 7.
 TEST(Init, PoliciesThatDoNotFitStandAsComments) {
   const std::string folder = test_folder();
