@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "scheduler_core/nearest.h"
 #include "traces/workload_profile.h"
 
 namespace rrfp {
