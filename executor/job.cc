@@ -39,6 +39,19 @@ TransportKind transport_for(const Launch& launch) {
   return has_mpi(launch) ? TransportKind::kMpi : TransportKind::kThreads;
 }
 
+Result<void> check(TransportKind kind, const Grid& grid, int found) {
+  if (grid.size() == found) return {};
+  const std::string needed = std::to_string(grid.size());
+  const std::string remedy =
+      kind == TransportKind::kTcp
+          ? "start it " + needed + " times, with WORLD_SIZE=" + needed + " and RANK=0, 1, ..."
+          : "mpirun -n " + needed + " rrfp run ... (srun: --mpi=pmix -n " + needed + ")";
+  return Error{"this run takes " + needed + " processes (" + std::to_string(grid.replicas) +
+               " replicas x " + std::to_string(grid.ranks) + " ranks x " +
+               std::to_string(grid.lanes) + " lanes), found " + std::to_string(found) + ": " +
+               remedy};
+}
+
 }  // namespace
 
 std::string_view name_of(TransportKind kind) {
@@ -101,6 +114,7 @@ Result<void> Job::open_tcp_session(const JobMeeting& meeting) {
   settings.processes = launch->processes;
   settings.address = launch->address;
   settings.port = launch->port;
+  settings.port_from = launch->port_from;
   settings.patience_ns = meeting.patience_ns;
   settings.on_slow = meeting.on_slow;
   settings.spin_ns = sleep_between_looks_ns(launch->processes) == 0 ? kTcpSpinNs : 0;
@@ -144,17 +158,18 @@ std::shared_ptr<LaneExchange> Job::lane_exchange(const Grid& grid, const Place& 
   return std::make_shared<ThreadsLaneExchange>(shared, place.lane);
 }
 
+Result<void> Job::check_launch(TransportKind kind, const Grid& grid) {
+  if (kind == TransportKind::kThreads) return {};
+  const Result<Launch> launch =
+      kind == TransportKind::kTcp ? find_tcp_launch(environment) : find_launch(environment);
+  if (!launch.ok() || launch->processes == 0) return {};  // which open() tells
+  if (kind == TransportKind::kAuto) kind = transport_for(*launch);
+  return kind == TransportKind::kThreads ? Result<void>() : check(kind, grid, launch->processes);
+}
+
 Result<void> Job::check_size(const Grid& grid) const {
-  if (session_ == nullptr || grid.size() == session_->transport().endpoints()) return {};
-  const std::string needed = std::to_string(grid.size());
-  const std::string remedy =
-      kind_ == TransportKind::kTcp
-          ? "start it " + needed + " times, with WORLD_SIZE=" + needed + " and RANK=0, 1, ..."
-          : "mpirun -n " + needed + " rrfp run ... (srun: --mpi=pmix -n " + needed + ")";
-  return Error{"this run takes " + needed + " processes (" + std::to_string(grid.replicas) +
-               " replicas x " + std::to_string(grid.ranks) + " ranks x " +
-               std::to_string(grid.lanes) + " lanes), found " +
-               std::to_string(session_->transport().endpoints()) + ": " + remedy};
+  if (session_ == nullptr) return {};
+  return check(kind_, grid, session_->transport().endpoints());
 }
 
 Result<RunOutcome> Job::run(PreparedRun& prepared, const DeviceMaker& make_device,

@@ -44,6 +44,9 @@ class Job {
  public:
   /// The error names the variable, the module or the launcher that is at fault.
   static Result<Job> open(TransportKind kind, const JobMeeting& meeting = {});
+  /// Whether as many processes were started as `grid` takes, where the launcher
+  /// says how many: the error of check_size(), before they meet.
+  static Result<void> check_launch(TransportKind kind, const Grid& grid);
   /// Whether open() makes processes meet over TCP.
   static bool meets_over_tcp(TransportKind kind);
   Job(Job&&) noexcept = default;

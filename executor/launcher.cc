@@ -63,17 +63,37 @@ Result<Launch> numbers_of(const Names& names, const LookUp& look_up) {
   return launch;
 }
 
+// Where process 0 listens.
+Result<void> add_port(Launch& launch, const LookUp& look_up) {
+  constexpr int kLastPort = 65'535;
+  launch.port_from = look_up("RRFP_MASTER_PORT") ? "RRFP_MASTER_PORT" : "MASTER_PORT";
+  const Result<int> port = number_in(look_up, launch.port_from);
+  if (!port.ok()) return port.error();
+  if (*port < 1 || *port > kLastPort) {
+    return Error{"environment: " + launch.port_from + " is " + std::to_string(*port) +
+                 "; expected 1 to 65535"};
+  }
+  launch.port = *port;
+  const bool taken = look_up("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (taken && launch.port_from == "MASTER_PORT") {
+    launch.port += launch.port < kLastPort ? 1 : -1;
+    launch.port_from =
+        "next to MASTER_PORT, where torchrun listens; RRFP_MASTER_PORT names another";
+  }
+  return {};
+}
+
 Result<Launch> with_meeting_point(Launch launch, const LookUp& look_up) {
+  if (launch.processes > kMostTcpProcesses) {
+    return Error{"environment: " + std::to_string(launch.processes) +
+                 " processes (WORLD_SIZE); expected at most " + std::to_string(kMostTcpProcesses) +
+                 " over TCP"};
+  }
   launch.address = look_up("MASTER_ADDR").value_or("");
   if (launch.address.empty()) {
     return Error{"environment: MASTER_ADDR is missing: the host of process 0"};
   }
-  const Result<int> port = number_in(look_up, "MASTER_PORT");
-  if (!port.ok()) return port.error();
-  if (*port < 1 || *port > 65535) {
-    return Error{"environment: MASTER_PORT is " + std::to_string(*port) + "; expected 1 to 65535"};
-  }
-  launch.port = *port;
+  if (Result<void> added = add_port(launch, look_up); !added.ok()) return added.error();
   return launch;
 }
 

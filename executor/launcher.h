@@ -25,8 +25,12 @@ struct Launch {
   int processes = 1;                 ///< 0: not known
   std::optional<int> local_process;  ///< on its host; none: the launcher does not say
   std::string address;               ///< kTorchrun and over TCP: where process 0 listens
-  int port = 0;
+  int port = 0;                      ///< see find_tcp_launch()
+  std::string port_from;             ///< the variable that says so
 };
+
+/// Over TCP each process is connected to every other one.
+inline constexpr int kMostTcpProcesses = 16'384;
 
 using LookUp = std::function<std::optional<std::string>(const std::string& name)>;
 
@@ -34,9 +38,12 @@ using LookUp = std::function<std::optional<std::string>(const std::string& name)
 /// variable that holds no number, or that is missing beside another.
 Result<Launch> find_launch(const LookUp& look_up);
 
-/// For processes that meet at MASTER_ADDR and MASTER_PORT: numbered by RANK and
+/// For processes that meet at MASTER_ADDR and a port: numbered by RANK and
 /// WORLD_SIZE where they are set (a PyTorch launcher may itself run under
-/// srun), else as find_launch() says. The error names what is missing.
+/// srun), else as find_launch() says. The port is RRFP_MASTER_PORT, else
+/// MASTER_PORT, or the next one where torchrun's agent itself listens at
+/// MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True). The error names what is
+/// missing, and what is allowed.
 Result<Launch> find_tcp_launch(const LookUp& look_up);
 
 /// Of this process.

@@ -21,7 +21,7 @@ struct MpiModule {
   /// lives; there is at most one per process.
   ProcessSession* (*open)(const MpiSettings& settings, std::string& error) = nullptr;
 };
-inline constexpr int kMpiModuleVersion = 3;
+inline constexpr int kMpiModuleVersion = 4;
 inline constexpr const char* kMpiModuleSymbol = "rrfp_mpi_module";
 
 }  // namespace rrfp

@@ -64,7 +64,6 @@ class Session final : public ProcessSession {
     MPI_Comm_split(communicator_, group, lane, &of_group);
     return std::make_unique<MpiLaneExchange>(of_group);
   }
-  void barrier() override { MPI_Barrier(communicator_); }
   [[noreturn]] void abort(int status) override {
     MPI_Abort(communicator_, status);
     std::_Exit(status);

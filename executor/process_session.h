@@ -21,11 +21,10 @@ class ProcessSession {
   /// than the patience is an error, where that can be noticed (not over MPI).
   virtual std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
                                                       std::int64_t patience_ns) = 0;
-  /// All processes have come so far, or one of them is lost and the job ends.
-  virtual void barrier() = 0;
   /// Ends all processes of the job, at once.
   [[noreturn]] virtual void abort(int status) = 0;
-  /// Leaves the job in an orderly way. REQUIRES: everybody does.
+  /// Leaves the job in an orderly way. REQUIRES: everybody does. Waits for them,
+  /// over TCP no longer than a minute.
   virtual void finish() = 0;
 };
 

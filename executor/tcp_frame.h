@@ -24,7 +24,7 @@ struct TcpFrame {
     kLetter,   ///< of the transport
     kPart,     ///< of exchange `number`: what a lane brings
     kNoLane,   ///< of exchange `number`: this lane comes no more
-    kBarrier,  ///< has come so far
+    kBarrier,  ///< has met all others
     kAbort,    ///< the job ends, with status `number`
     kLeave,    ///< the last frame of a process that leaves in an orderly way
   };

@@ -37,7 +37,7 @@ void TcpLink::lose(const std::string& why) {
 }
 
 void TcpLink::send(const TcpFrame& frame, Payload payload) {
-  if (lost_) return;
+  if (lost_ || deaf_) return;
   outgoing_.push_back({frame, std::move(payload), 0});
   if (writable_) write();
 }
@@ -54,20 +54,22 @@ void TcpLink::write() {
     if (code == boost::asio::error::would_block || code == boost::asio::error::try_again) {
       writable_ = false;
       socket_.async_wait(boost::asio::socket_base::wait_write, [this](const ErrorCode& failed) {
-        if (lost_ || failed) return;
+        if (lost_) return;
+        if (failed) return stop_writing();
         writable_ = true;
         write();
       });
       return;
     }
-    if (code) {
-      // What the peer said last may still be there: reading tells of the end.
-      writable_ = false;
-      outgoing_.clear();
-      return;
-    }
+    if (code) return stop_writing();
     if (next.sent == kHead + next.payload.size()) outgoing_.pop_front();
   }
+}
+
+// What the peer said last may still be there: reading tells of the end.
+void TcpLink::stop_writing() {
+  deaf_ = true;
+  outgoing_.clear();
 }
 
 void TcpLink::read() {

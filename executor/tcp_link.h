@@ -5,7 +5,8 @@
 //  1. Frames are sent and told of in order.
 //  2. Nothing is allocated for a payload before its head has been checked; a
 //     payload is read where it will stay.
-//  3. After on_lost() nothing more is told of. What is sent then is dropped.
+//  3. After on_lost() nothing more is told of. What is sent then is dropped, as
+//     is what is sent after the peer has stopped to listen.
 //
 // Thread safety: the thread that runs the context of the socket.
 #pragma once
@@ -47,6 +48,7 @@ class TcpLink {
   static constexpr std::size_t kStage = 16384;
 
   void write();
+  void stop_writing();
   void read();
   void take(std::size_t bytes);
   bool take_head();
@@ -58,7 +60,8 @@ class TcpLink {
   const int peer_;
   Owner& owner_;
   bool lost_ = false;
-  bool writable_ = true;  // until the kernel takes no more, or nobody reads
+  bool writable_ = true;  // until the kernel takes no more
+  bool deaf_ = false;     // nobody reads any more
   std::deque<Outgoing> outgoing_;
 
   std::array<std::byte, kStage> stage_;  // read, and not yet understood

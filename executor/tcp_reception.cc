@@ -1,5 +1,7 @@
 #include "executor/tcp_reception.h"
 
+#include <poll.h>
+
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
@@ -13,6 +15,21 @@ using ErrorCode = boost::system::error_code;
 void answer(boost::asio::ip::tcp::socket& socket, const TcpAnswer& words) {
   ErrorCode ignored;
   boost::asio::write(socket, boost::asio::buffer(&words, sizeof(words)), ignored);
+}
+
+// An IPv4 address as people write it, whichever way it came.
+std::string to_text(const boost::asio::ip::address& address) {
+  namespace ip = boost::asio::ip;
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return ip::make_address_v4(ip::v4_mapped, address.to_v6()).to_string();
+}
+
+// The other end is closed, whatever is still to be read.
+bool is_gone(const boost::asio::ip::tcp::socket& socket) {
+  // Asio asks for more than to look.
+  auto& handle = const_cast<boost::asio::ip::tcp::socket&>(socket);
+  pollfd look = {handle.native_handle(), POLLRDHUP, 0};
+  return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 }  // namespace
@@ -38,11 +55,33 @@ TcpReception::~TcpReception() {
   while (pending_ > 0) context_.run_one();
 }
 
-bool TcpReception::run_until(std::chrono::steady_clock::time_point until) {
+bool TcpReception::run_until(std::chrono::steady_clock::time_point until,
+                             const std::vector<boost::asio::ip::tcp::socket>& connected) {
+  auto next_look = std::chrono::steady_clock::now() + kBetweenLooks;
   while (missing_ > 0 && failure_.empty() && std::chrono::steady_clock::now() < until) {
-    context_.run_one_until(until);
+    context_.run_one_until(std::min(until, next_look));
+    if (std::chrono::steady_clock::now() < next_look) continue;
+    look_for_losses(connected);
+    next_look = std::chrono::steady_clock::now() + kBetweenLooks;
   }
-  return missing_ == 0;
+  return missing_ == 0 && failure_.empty();
+}
+
+void TcpReception::look_for_losses(const std::vector<boost::asio::ip::tcp::socket>& connected) {
+  for (std::size_t process = 0; process < connected.size(); ++process) {
+    if (is_gone(connected[process])) failure_ = "process " + std::to_string(process) + " is lost";
+  }
+  for (std::size_t process = 0; process < arrivals_.size(); ++process) {
+    Arrival& arrival = arrivals_[process];
+    if (!arrival.came || !is_gone(arrival.socket)) continue;
+    left_ = "process " + std::to_string(process) + " from " + to_text(arrival.address);
+    arrival.came = false;
+    arrival.socket = boost::asio::ip::tcp::socket(context_);
+    ++missing_;
+    // The others count on the one that was made welcome.
+    if (answers_) failure_ = "process " + std::to_string(process) + " is lost";
+    if (on_left_) on_left_(left_);
+  }
 }
 
 void TcpReception::accept() {
@@ -56,7 +95,9 @@ void TcpReception::accept() {
     } else {
       guests_.erase(guest);
       // A connection may be gone before it is taken in.
-      if (code != boost::asio::error::connection_aborted) failure_ = code.message();
+      if (code != boost::asio::error::connection_aborted) {
+        failure_ = "cannot accept a connection: " + code.message();
+      }
     }
     if (failure_.empty()) accept();
   });
@@ -90,7 +131,7 @@ void TcpReception::on_hello(Guest& guest) {
   ErrorCode code;
   const auto remote = guest.socket.remote_endpoint(code);
   if (code) return;
-  const std::string from = remote.address().to_string();
+  const std::string from = to_text(remote.address());
   if (guest.hello.magic != kTcpMagic) {
     refused_ = "a stranger from " + from;
     return;
@@ -126,7 +167,8 @@ std::string TcpReception::missing() const {
   }
   if (named > kMostNamed) text += " and " + std::to_string(named - kMostNamed) + " more";
   text += " of " + std::to_string(own_.processes);
-  if (!failure_.empty()) text += ": cannot accept a connection: " + failure_;
+  if (!failure_.empty()) text += ": " + failure_;
+  if (!left_.empty()) text += " (" + left_ + " came and left)";
   return refused_.empty() ? text : text + " (and refused " + refused_ + ")";
 }
 

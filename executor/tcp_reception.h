@@ -3,7 +3,8 @@
 // Invariants
 //  1. Who connects and says nothing, or no greeting of this program, keeps
 //     nobody else waiting; only so many of them are listened to.
-//  2. Each expected process is taken in once.
+//  2. Each expected process is taken in once. One that leaves again before all
+//     have come is noticed, and another of its number may come.
 //
 // Thread safety: the thread that runs the context.
 #pragma once
@@ -11,6 +12,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
@@ -37,8 +39,12 @@ class TcpReception {
   TcpReception(const TcpReception&) = delete;
   TcpReception& operator=(const TcpReception&) = delete;
 
+  /// Told who has left again, for people.
+  void on_left(std::function<void(const std::string& who)> tell) { on_left_ = std::move(tell); }
   /// True once all have come; false where it cannot be, or `until` is over.
-  bool run_until(std::chrono::steady_clock::time_point until);
+  /// `connected`: those below `first`, without whom it cannot be.
+  bool run_until(std::chrono::steady_clock::time_point until,
+                 const std::vector<boost::asio::ip::tcp::socket>& connected = {});
   /// By process; those below `first` are not open.
   std::vector<Arrival>& arrivals() { return arrivals_; }
   /// Who has not come, for people, and who else has.
@@ -53,7 +59,9 @@ class TcpReception {
     TcpHello hello;
   };
   static constexpr std::size_t kMostSilentGuests = 512;
+  static constexpr std::chrono::milliseconds kBetweenLooks{100};
 
+  void look_for_losses(const std::vector<boost::asio::ip::tcp::socket>& connected);
   void accept();
   void listen_to(std::list<Guest>::iterator guest);
   void on_hello(Guest& guest);
@@ -68,8 +76,10 @@ class TcpReception {
   int missing_ = 0;
   std::list<Guest> guests_;  // have connected, and said nothing yet
   std::string refused_;      // the last one that was
-  std::string failure_;      // nobody can be taken in any more
-  int pending_ = 0;          // operations that use this
+  std::string left_;         // the last one that came and did
+  std::string failure_;      // why not all can come any more
+  std::function<void(const std::string&)> on_left_;
+  int pending_ = 0;  // operations that use this
   bool closed_ = false;
 };
 

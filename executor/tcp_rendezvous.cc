@@ -12,6 +12,7 @@
 #include <optional>
 #include <random>
 
+#include "executor/open_file_limit.h"
 #include "executor/tcp_reception.h"
 
 namespace rrfp {
@@ -27,6 +28,8 @@ constexpr std::chrono::milliseconds kFirstPause(20);
 constexpr std::chrono::milliseconds kLongestPause(320);
 // Process 0 is given so long to say that it has given up.
 constexpr std::chrono::seconds kLastWord(5);
+// The name of process 0 may be known only after it was started.
+constexpr std::chrono::seconds kUntilKnown(15);
 // A meeting that takes longer is told of.
 constexpr std::chrono::seconds kSlow(2);
 
@@ -74,6 +77,7 @@ class Meeting {
   template <typename Start>
   ErrorCode await(TcpSocket& socket, TimePoint until, const Start& start);
   Result<tcp::acceptor> listen(int port);
+  ErrorCode look_up_host(tcp::resolver::results_type& found);
   Result<TcpSocket> connect_to_host();
   Result<TcpSocket> connect_to(int process, const TcpAddress& address);
   Result<TcpAnswer> greet(TcpSocket& socket, int process, TimePoint until);
@@ -93,7 +97,9 @@ class Meeting {
   const TcpSettings& settings_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   TimePoint until_;
+  TimePoint known_by_ = std::chrono::steady_clock::now() + kUntilKnown;
   TcpHello hello_;
+  std::string lacks_;  // why process 0 is not reached yet
   boost::asio::steady_timer slow_{context_, kSlow};
   // Shared with a handler that may be left in the context.
   std::shared_ptr<std::function<std::string()>> waits_ =
@@ -141,10 +147,13 @@ Result<tcp::acceptor> Meeting::listen(int port) {
 
 Result<std::vector<TcpSocket>> Meeting::host() {
   Result<tcp::acceptor> acceptor = listen(settings_.port);
-  if (!acceptor.ok()) return Error{acceptor.error().message + " (MASTER_PORT)"};
+  if (!acceptor.ok()) return Error{acceptor.error().message + " (" + settings_.port_from + ")"};
   TcpReception reception(context_, std::move(*acceptor), hello_, 1, false);
   now([&] {
     return "waits at port " + std::to_string(settings_.port) + " for " + reception.missing();
+  });
+  reception.on_left([this](const std::string& who) {
+    if (settings_.on_slow) settings_.on_slow(error("waits, for " + who + " came and left").message);
   });
   if (!reception.run_until(until_)) {
     reception.give_up();
@@ -178,22 +187,36 @@ Result<std::vector<TcpSocket>> Meeting::host() {
   return sockets;
 }
 
+// By a thread of Asio's, for a name server may take its time.
+ErrorCode Meeting::look_up_host(tcp::resolver::results_type& found) {
+  tcp::resolver resolver(context_);
+  std::optional<ErrorCode> result;
+  resolver.async_resolve(settings_.address, std::to_string(settings_.port),
+                         [&](const ErrorCode& code, tcp::resolver::results_type results) {
+                           found = std::move(results);
+                           result = code;
+                         });
+  while (!result) context_.run_one();
+  return *result;
+}
+
 Result<TcpSocket> Meeting::connect_to_host() {
   for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    ErrorCode code;
-    tcp::resolver resolver(context_);
-    const tcp::resolver::results_type found =
-        resolver.resolve(settings_.address, std::to_string(settings_.port), code);
-    if (!code) {
+    tcp::resolver::results_type found;
+    ErrorCode code = look_up_host(found);
+    const bool unknown = code.failed();
+    if (!unknown) {
       TcpSocket socket(context_);
       code = await(socket, until_, [&](auto handler) {
         boost::asio::async_connect(socket, found, std::move(handler));
       });
       if (!code) return socket;
     }
-    if (std::chrono::steady_clock::now() + pause >= until_) {
-      return error("cannot reach " + host_name() +
-                   " (MASTER_ADDR, MASTER_PORT): " + code.message());
+    lacks_ = (unknown ? ": the name does not resolve: " : ": ") + code.message();
+    const TimePoint until = unknown ? std::min(until_, known_by_) : until_;
+    if (std::chrono::steady_clock::now() + pause >= until) {
+      return error("cannot reach " + host_name() + " (MASTER_ADDR, " + settings_.port_from + ")" +
+                   lacks_);
     }
     context_.run_one_for(pause);
   }
@@ -254,7 +277,9 @@ Result<std::vector<TcpSocket>> Meeting::join() {
   if (!acceptor.ok()) return acceptor.error();
   ErrorCode code;
   hello_.port = acceptor->local_endpoint(code).port();
-  now([this] { return "looks for " + host_name() + " (MASTER_ADDR, MASTER_PORT)"; });
+  now([this] {
+    return "looks for " + host_name() + " (MASTER_ADDR, " + settings_.port_from + ")" + lacks_;
+  });
   Result<TcpSocket> host = connect_to_host();
   if (!host.ok()) return host.error();
   now([this] { return "has met " + host_name() + " and waits for the others"; });
@@ -275,7 +300,9 @@ Result<std::vector<TcpSocket>> Meeting::join() {
     if (!socket.ok()) return socket.error();
     sockets.push_back(std::move(*socket));
   }
-  if (!reception.run_until(until_)) return error("waited in vain for " + reception.missing());
+  if (!reception.run_until(until_, sockets)) {
+    return error("waited in vain for " + reception.missing());
+  }
   std::vector<TcpReception::Arrival>& arrivals = reception.arrivals();
   for (std::size_t process = sockets.size(); process < arrivals.size(); ++process) {
     sockets.push_back(std::move(arrivals[process].socket));
@@ -287,6 +314,9 @@ Result<std::vector<TcpSocket>> Meeting::join() {
 
 Result<std::vector<TcpSocket>> meet_over_tcp(boost::asio::io_context& context,
                                              const TcpSettings& settings) {
+  if (Result<void> allowed = allow_connections(settings.processes - 1); !allowed.ok()) {
+    return allowed.error();
+  }
   Meeting meeting(context, settings);
   if (settings.processes > 1) return settings.process == 0 ? meeting.host() : meeting.join();
   std::vector<TcpSocket> alone;

@@ -22,7 +22,8 @@ class TcpSession final : public ProcessSession {
              const TcpSettings& settings)
       : mesh_(std::move(context), std::move(sockets), settings.process, settings.spin_ns),
         transport_(mesh_),
-        barriers_of_(static_cast<std::size_t>(settings.processes)),
+        leave_patience_ns_(settings.leave_patience_ns),
+        came_(static_cast<std::size_t>(settings.processes)),
         left_(static_cast<std::size_t>(settings.processes)) {
     mesh_.on_frame(
         [this](const TcpFrame& frame, Payload payload) { take(frame, std::move(payload)); });
@@ -31,11 +32,10 @@ class TcpSession final : public ProcessSession {
   Transport& transport() override { return transport_; }
   std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
                                               std::int64_t patience_ns) override;
-  void barrier() override { static_cast<void>(come_so_far(kNever)); }
   [[noreturn]] void abort(int status) override;
   void finish() override;
 
-  /// All have come to this point by `until_ns`. The error: one did not.
+  /// All have met all others by `until_ns`. The error: one has not. Once.
   Result<void> come_so_far(std::int64_t until_ns);
 
  private:
@@ -53,10 +53,10 @@ class TcpSession final : public ProcessSession {
   TcpMesh mesh_;
   TcpTransport transport_;
   TcpLaneParts parts_;
-  int exchanges_ = 0;             // made so far, by every process alike
-  int barriers_ = 0;              // that this process has come to
-  std::vector<int> barriers_of_;  // that each other one has
-  std::vector<bool> left_;        // in an orderly way
+  const std::int64_t leave_patience_ns_;
+  int exchanges_ = 0;       // made so far, by every process alike
+  std::vector<bool> came_;  // has met all others
+  std::vector<bool> left_;  // in an orderly way
 };
 
 void TcpSession::take(const TcpFrame& frame, Payload payload) {
@@ -73,7 +73,7 @@ void TcpSession::take(const TcpFrame& frame, Payload payload) {
       parts_.of(frame.number, from).gone = true;
       break;
     case TcpFrame::Kind::kBarrier:
-      ++barriers_of_[at];
+      came_[at] = true;
       break;
     case TcpFrame::Kind::kAbort: {
       const std::string why = "process " + std::to_string(from) + " ended the job with status " +
@@ -119,14 +119,12 @@ std::unique_ptr<LaneExchange> TcpSession::lane_exchange(int group, int lane,
 }
 
 Result<void> TcpSession::come_so_far(std::int64_t until_ns) {
-  ++barriers_;
   TcpFrame frame;
   frame.kind = TcpFrame::Kind::kBarrier;
   mesh_.send_to_all(frame);
   const bool all = mesh_.wait_for(
       [this] {
-        return mesh_.first_loss() ||
-               all_others([this](std::size_t other) { return barriers_of_[other] >= barriers_; });
+        return mesh_.first_loss() || all_others([this](std::size_t other) { return came_[other]; });
       },
       until_ns);
   if (const auto& loss = mesh_.first_loss()) return Error{loss->what};
@@ -152,7 +150,7 @@ void TcpSession::finish() {
       [this] {
         return mesh_.flushed() && all_others([this](std::size_t other) { return left_[other]; });
       },
-      kNever);
+      MonotonicClock::read_ns() + leave_patience_ns_);
   mesh_.close();
 }
 

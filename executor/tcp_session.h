@@ -17,12 +17,15 @@ namespace rrfp {
 struct TcpSettings {
   int process = 0;
   int processes = 1;
-  std::string address;  ///< of the host of process 0, or its name
-  int port = 0;         ///< where process 0 listens
+  std::string address;                    ///< of the host of process 0, or its name
+  int port = 0;                           ///< where process 0 listens
+  std::string port_from = "MASTER_PORT";  ///< who says so, for people
   /// For all processes to come.
   std::int64_t patience_ns = 60'000'000'000;
   /// Told once where that takes long: who waits for whom, for people.
   std::function<void(const std::string& who_waits)> on_slow;
+  /// How long one that has done its part waits for others that have not.
+  std::int64_t leave_patience_ns = 60'000'000'000;
   /// How long a waiting process looks before it sleeps. 0: sleeps at once.
   std::int64_t spin_ns = 0;
 };

@@ -35,6 +35,7 @@ class JobCommand {
   /// Meets the others. `able`: whether this process got ready; only then are
   /// `options` and `inputs` looked at.
   Result<void> meet(const Result<void>& able, const Options* options, const JobInputs& inputs);
+  TransportKind transport() const { return transport_; }
   /// REQUIRES: they have met.
   Job& job() { return *job_; }
   /// After an error of this process, or of all: tells it where nobody else does,
@@ -62,7 +63,7 @@ Result<ExitStatus> run_as_job(std::string_view name, const Options& options, Ter
   JobCommand command(name, kind.ok() ? *kind : TransportKind::kAuto, terminal);
   auto mine = without_exceptions(prepare);
   Result<void> able;
-  if (!mine.ok()) able = mine.error();
+  able = mine.ok() ? Job::check_launch(command.transport(), mine->inputs.grid) : mine.error();
   if (!kind.ok()) able = kind.error();
   const Result<void> met = command.meet(able, &options, able.ok() ? mine->inputs : JobInputs());
   if (!met.ok()) return command.fail(met.error());

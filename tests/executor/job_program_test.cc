@@ -130,6 +130,28 @@ TEST(ProgramAsJob, WhatOneCannotDoIsSaidBeforeTheOthersCome) {
   EXPECT_TRUE(alone.has("waits at port ")) << alone.text;
 }
 
+// What is wrong with their number is known before all of them have come.
+TEST(ProgramAsJob, TheNumberOfProcessesIsHeldAgainstTheFileAndTheLimits) {
+  const std::string input = scenario("job.json");
+  const auto alone = [&](const std::string& limits, const std::string& processes) {
+    return start({"bash", "-c",
+                  limits + "exec env RANK=0 WORLD_SIZE=" + processes +
+                      " MASTER_ADDR=localhost MASTER_PORT=" + std::to_string(free_port()) + " " +
+                      RRFP_PROGRAM + " run " + input});
+  };
+  const EndedProgram more = alone("", "5000");
+  EXPECT_EQ(more.status, 2);
+  EXPECT_TRUE(more.has("this run takes 2 processes (1 replicas x 2 ranks x 1 lanes), found 5000"))
+      << more.text;
+  const EndedProgram vast = alone("ulimit -v 4000000; ", "2000000000");
+  EXPECT_EQ(vast.status, 2);
+  EXPECT_TRUE(vast.has("2000000000 processes (WORLD_SIZE); expected at most 16384")) << vast.text;
+  const EndedProgram few_files = alone("ulimit -n 40; ", "2");
+  EXPECT_EQ(few_files.status, 2);
+  EXPECT_TRUE(few_files.has("may have 40 files open and needs 65 for its connections to 1 others"))
+      << few_files.text;
+}
+
 TEST(ProgramAsJob, CtrlCAtOneProcessInterruptsAll) {
   const std::string trace = path_for("interrupted.jsonl");
   std::filesystem::remove(trace);

@@ -112,6 +112,40 @@ TEST(Launcher, OverTcpAnyLauncherNumbersTheProcesses) {
   EXPECT_EQ(launch->local_process, 5);
 }
 
+TEST(Launcher, WhereTorchrunListensThePortIsTheNext) {
+  std::map<std::string, std::string> all = {{"RANK", "0"},
+                                            {"WORLD_SIZE", "2"},
+                                            {"MASTER_ADDR", "n0"},
+                                            {"MASTER_PORT", "29500"},
+                                            {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
+  const auto port = [&all] {
+    const Result<Launch> launch = tcp_launched_with(all);
+    return launch.ok() ? launch->port : -1;
+  };
+  EXPECT_EQ(port(), 29500);
+  all["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(port(), 29501);
+  all["MASTER_PORT"] = "65535";
+  EXPECT_EQ(port(), 65534);
+  all["RRFP_MASTER_PORT"] = "29700";
+  EXPECT_EQ(port(), 29700);
+  all["RRFP_MASTER_PORT"] = "0";
+  const Result<Launch> wrong = tcp_launched_with(all);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message, "environment: RRFP_MASTER_PORT is 0; expected 1 to 65535");
+}
+
+TEST(Launcher, OverTcpSoManyProcessesAreAllowed) {
+  std::map<std::string, std::string> all = {
+      {"RANK", "0"}, {"WORLD_SIZE", "16384"}, {"MASTER_ADDR", "n0"}, {"MASTER_PORT", "29500"}};
+  EXPECT_TRUE(tcp_launched_with(all).ok());
+  all["WORLD_SIZE"] = "2000000000";
+  const Result<Launch> wrong = tcp_launched_with(all);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().message,
+            "environment: 2000000000 processes (WORLD_SIZE); expected at most 16384 over TCP");
+}
+
 TEST(Launcher, OverTcpWhatIsMissingIsNamed) {
   const auto message = [](const std::map<std::string, std::string>& variables) {
     const Result<Launch> launch = tcp_launched_with(variables);

@@ -2,6 +2,9 @@
 // which they come; strangers and processes of other jobs are turned away
 // without harm; and whoever cannot get in says why.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <future>
 
 #include "executor/clock.h"
 #include "tests/executor/tcp_for_tests.h"
@@ -49,7 +52,6 @@ TEST(TcpRendezvous, OneProcessIsAJob) {
   OpenedSession session = open_tcp(settings_for(0, 1, free_port()));
   ASSERT_TRUE(session.ok()) << session.error().message;
   EXPECT_EQ((*session)->transport().endpoints(), 1);
-  (*session)->barrier();
   (*session)->finish();
 }
 
@@ -72,6 +74,100 @@ TEST(TcpRendezvous, NobodyAtTheAddressIsSaid) {
   EXPECT_TRUE(has(session, "process 1 of 2 cannot reach process 0 at 127.0.0.1 port " +
                                std::to_string(port) + " (MASTER_ADDR, MASTER_PORT): "))
       << message_of(session);
+}
+
+TEST(TcpRendezvous, AnAddressThatDoesNotResolveIsSaid) {
+  TcpSettings settings = settings_for(1, 2, free_port(), 100 * kMillisecond);
+  settings.address = "no-such-host.invalid";
+  const OpenedSession session = open_tcp(settings);
+  EXPECT_TRUE(has(session, "process 1 of 2 cannot reach process 0 at no-such-host.invalid port " +
+                               std::to_string(settings.port) +
+                               " (MASTER_ADDR, MASTER_PORT): the name does not resolve: "))
+      << message_of(session);
+}
+
+TEST(TcpRendezvous, ASlowMeetingIsToldOf) {
+  TcpSettings settings = settings_for(0, 3, free_port(), 2'500 * kMillisecond);
+  std::vector<std::string> told;
+  settings.on_slow = [&told](const std::string& text) { told.push_back(text); };
+  EXPECT_FALSE(open_tcp(settings).ok());
+  EXPECT_EQ(told,
+            std::vector<std::string>({"TCP: process 0 of 3 waits at port " +
+                                      std::to_string(settings.port) + " for process 1, 2 of 3"}));
+}
+
+// The words of a process that has come as far as to be counted.
+TcpHello hello_of(int process, int processes) {
+  TcpHello hello;
+  hello.process = process;
+  hello.processes = processes;
+  return hello;
+}
+
+TEST(TcpRendezvous, OneThatLeavesAgainIsToldAndAnotherTakesItsPlace) {
+  const int port = free_port();
+  TcpSettings host = settings_for(0, 3, port);
+  std::promise<std::string> left;
+  host.on_slow = [&left](const std::string& text) { left.set_value(text); };
+  std::vector<OpenedSession> sessions;
+  for (int i = 0; i < 3; ++i) sessions.emplace_back(Error{"not opened"});
+  std::thread waiting([&] { sessions[0] = open_tcp(host); });
+  {
+    RawPeer first(port);
+    const TcpHello hello = hello_of(1, 3);
+    first.say(&hello, sizeof(hello));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  }
+  std::future<std::string> told = left.get_future();
+  ASSERT_EQ(told.wait_for(std::chrono::milliseconds(1500)), std::future_status::ready);
+  EXPECT_EQ(told.get(), "TCP: process 0 of 3 waits, for process 1 from 127.0.0.1 came and left");
+  in_each(2, [&](int i) {
+    sessions[static_cast<std::size_t>(i + 1)] = open_tcp(settings_for(i + 1, 3, port));
+  });
+  waiting.join();
+  for (const OpenedSession& session : sessions) EXPECT_TRUE(session.ok()) << message_of(session);
+  finish(sessions);
+}
+
+// A process that has met process 0 waits for a third when the first dies.
+TEST(TcpRendezvous, TheLossOfOneThatWasMetEndsTheWait) {
+  boost::asio::io_context context;
+  namespace ip = boost::asio::ip;
+  ip::tcp::acceptor acceptor(context, ip::tcp::endpoint(ip::address_v4::loopback(), 0));
+  std::thread host([&] {
+    ip::tcp::socket socket = acceptor.accept();
+    TcpHello hello;
+    boost::asio::read(socket, boost::asio::buffer(&hello, sizeof(hello)));
+    TcpAnswer answer;
+    answer.processes = 3;
+    answer.key = 7;
+    const std::array<TcpAddress, 3> addresses{};
+    boost::asio::write(socket, boost::asio::buffer(&answer, sizeof(answer)));
+    boost::asio::write(socket, boost::asio::buffer(addresses));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  });
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  const OpenedSession session = open_tcp(settings_for(1, 3, acceptor.local_endpoint().port()));
+  host.join();
+  EXPECT_TRUE(has(session, "waited in vain for process 2 of 3: process 0 is lost"))
+      << message_of(session);
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 2'000 * kMillisecond);
+}
+
+TEST(TcpRendezvous, TheLimitOfOpenFilesIsRaisedWhereItMayBe) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max < 700) GTEST_SKIP() << "no more than " << before.rlim_max << " files here";
+  rlimit low = before;
+  low.rlim_cur = 50;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  OpenedSession session = open_tcp(settings_for(0, 1, free_port()));
+  rlimit after = {};
+  getrlimit(RLIMIT_NOFILE, &after);
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  EXPECT_EQ(after.rlim_cur, 576U);
+  (*session)->finish();
 }
 
 TEST(TcpRendezvous, APortInUseIsSaid) {

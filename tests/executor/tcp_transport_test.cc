@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <functional>
 #include <map>
 
 #include "executor/clock.h"
+#include "executor/tcp_link.h"
 #include "scheduler_core/random.h"
 #include "tests/executor/tcp_for_tests.h"
 
@@ -221,25 +221,48 @@ TEST(TcpTransport, LeavingInOrderIsNoLoss) {
   ASSERT_FALSE(job.empty());
   in_each(3, [&](int self) {
     ProcessSession& session = *job[static_cast<std::size_t>(self)];
-    for (int round = 0; round < 50; ++round) session.barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(10 * self));
     session.finish();
     EXPECT_TRUE(session.transport().status().ok());
   });
 }
 
-TEST(TcpTransport, NobodyPassesABarrierBeforeAllHaveCome) {
-  const auto job = open_job(3);
-  ASSERT_FALSE(job.empty());
-  std::atomic<int> came{0};
-  in_each(3, [&](int self) {
-    for (int round = 1; round <= 100; ++round) {
-      ++came;
-      job[static_cast<std::size_t>(self)]->barrier();
-      EXPECT_GE(came.load(), 3 * round);
-    }
-    job[static_cast<std::size_t>(self)]->finish();
-  });
+// One that hangs does not keep the others that are done.
+TEST(TcpTransport, LeavingDoesNotWaitForEverForTheOthers) {
+  const int port = free_port();
+  std::vector<TcpSettings> settings = {settings_for(0, 2, port), settings_for(1, 2, port)};
+  settings[0].leave_patience_ns = kSecond / 5;
+  const std::vector<OpenedSession> job = open_each(settings);
+  for (const OpenedSession& session : job) ASSERT_TRUE(session.ok()) << session.error().message;
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  (*job[0])->finish();
+  const std::int64_t took_ns = MonotonicClock::read_ns() - begin_ns;
+  EXPECT_GE(took_ns, kSecond / 5);
+  EXPECT_LT(took_ns, 5 * kSecond);
+}
+
+class NoOwner final : public TcpLink::Owner {
+ public:
+  void on_frame(const TcpFrame&, Payload) override {}
+  void on_lost(int, const std::string&) override {}
+};
+
+// Nothing piles up for one that is gone, before its loss has been read.
+TEST(TcpLink, WhatIsSentToAPeerThatIsGoneIsDropped) {
+  boost::asio::io_context context;
+  namespace ip = boost::asio::ip;
+  ip::tcp::acceptor acceptor(context, ip::tcp::endpoint(ip::address_v4::loopback(), 0));
+  ip::tcp::socket socket(context);
+  socket.connect(acceptor.local_endpoint());
+  ip::tcp::socket peer = acceptor.accept();
+  peer.set_option(boost::asio::socket_base::linger(true, 0));
+  NoOwner owner;
+  TcpLink link(std::move(socket), 0, 1, owner);
+  peer.close();
+  TcpFrame frame;
+  frame.letter.bytes = 4096;
+  for (int sent = 0; sent < 1000; ++sent) link.send(frame, Payload(4096));
+  EXPECT_TRUE(link.flushed());
 }
 
 // Process 0 of a job of two whose process 1 is the test itself.
