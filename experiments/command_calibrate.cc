@@ -83,7 +83,9 @@ const Command kCalibrateCommand = {
     "FILE",
     "FILE is a case or a scenario; its first policy is run for five iterations. With --device\n"
     "synthetic the device is measured before: what a launch, a flag and an empty kernel take, the\n"
-    "latency and speed of the link behind each edge, and how partitions slow each other. What is\n"
+    "latency and speed of the link behind each edge, and how partitions slow each other. Under\n"
+    "mpirun, srun or torchrun that is measured between the processes, as `rrfp run` has them. What "
+    "is\n"
     "written `rrfp simulate` and `rrfp sweep` take with --calibration, and so does validate.",
     "rrfp calibrate tests/cases/three-chunks.json --out /tmp/calibration.json",
     kOptions,

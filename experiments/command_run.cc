@@ -246,9 +246,13 @@ const Command kRunCommand = {
     "executes a case or a scenario in real time, over threads, MPI or TCP",
     "FILE",
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1). Tasks take their time and\n"
-    "compute nothing, or, with --device synthetic, are chains of matrix products on a GPU that\n"
-    "all ranks share (`rrfp devices`); messages take the time of the world at least. Under\n"
-    "mpirun, srun or torchrun every process is one rank (and lane, and replica). A run that\n"
+    "compute nothing, or, with --device synthetic, are chains of matrix products on a GPU\n"
+    "(`rrfp devices`) that the ranks of one process share, while several processes have one each;\n"
+    "messages take the time of the world at least. Under mpirun, srun or torchrun every process "
+    "is\n"
+    "one rank (and lane, and replica); all must be started alike, files of their own excepted.\n"
+    "Where torchrun's agent listens at MASTER_PORT, processes meet at the next port;\n"
+    "RRFP_MASTER_PORT names another. A run that\n"
     "blocks ends with status 3, one that breaks with status 1, within twice the patience and two\n"
     "seconds; each worker then says what it waited for, and --trace and --decisions hold the\n"
     "iterations before that.",

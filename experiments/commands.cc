@@ -59,7 +59,7 @@ std::string overview() {
   return text +
          "\n`rrfp COMMAND --help` says more, with an example. `rrfp --version` prints the "
          "version.\nExit status: 0; 1 a run that broke; 2 wrong usage or input; 3 a run that "
-         "blocked.\n";
+         "blocked; 130 Ctrl-C.\n";
 }
 
 std::string help_of(const Command& command) {

@@ -30,8 +30,8 @@ inline constexpr OptionRow kPayloadRow = {
     "of each message that travel for real (default 4096; --device synthetic: all)"};
 inline constexpr OptionRow kDeviceRow = {
     "device", "KIND",
-    "emulated (default), or synthetic: a GPU, shared by the ranks of the process, works as long "
-    "as FILE says"};
+    "emulated (default), or synthetic: a GPU works as long as FILE says, shared by the ranks of "
+    "one process, or one for each process"};
 inline constexpr OptionRow kGpuRow = {
     "gpu", "N",
     "which of the GPUs that `rrfp devices` lists (default: 0; processes of one host: that of their "
