@@ -39,6 +39,53 @@ void calibrate(const Overheads& overheads, Calibration& to) {
   to.message_extra_ns = std::max<std::int64_t>(0, trimmed_mean(overheads.message_ns));
 }
 
+std::string why_void(const Calibration& calibration) {
+  if (calibration.timer_p99_ns > kMostTimerLateNs) {
+    return "this machine is too noisy (timers: p99 over " +
+           std::to_string(kMostTimerLateNs / 1000) + " us)";
+  }
+  if (calibration.spread_permille > kMostSpreadPermille) {
+    return "this machine is too noisy (what tasks and messages take longer differs between "
+           "iterations by " +
+           std::to_string(calibration.spread_permille / 10) + " % of a task; at most " +
+           std::to_string(kMostSpreadPermille / 10) + " %)";
+  }
+  return "";
+}
+
+std::string why_void(const Calibration& calibration, std::int64_t mean_task_ns) {
+  if (mean_task_ns < calibration.task_extra_ns) {
+    return "tasks take " + std::to_string(mean_task_ns) +
+           " ns in the mean, less than what the executor adds to each, " +
+           std::to_string(calibration.task_extra_ns) +
+           " ns: figures tell how fast it dispatches, not what a schedule does; take tasks of 1 ms "
+           "or more";
+  }
+  return why_void(calibration);
+}
+
+std::int64_t mean_task_ns(const Case& input) {
+  const Program& program = input.program;
+  double sum = 0;
+  std::int64_t count = 0;
+  for (TaskId task = 0; task < program.task_ids(); ++task) {
+    if (!program.exists(task)) continue;
+    sum += static_cast<double>(input.duration_ns[static_cast<std::size_t>(task)]);
+    ++count;
+  }
+  return count == 0 ? 0 : static_cast<std::int64_t>(sum / static_cast<double>(count));
+}
+
+std::int64_t spread_permille(std::vector<std::int64_t> extra_ns, std::int64_t task_ns) {
+  if (extra_ns.empty()) return 0;
+  std::sort(extra_ns.begin(), extra_ns.end());
+  const std::size_t outer = extra_ns.size() < 4 ? 0 : 1;
+  const std::int64_t apart_ns = extra_ns[extra_ns.size() - 1 - outer] - extra_ns[outer];
+  const double permille = 1000.0 * static_cast<double>(apart_ns) /
+                          static_cast<double>(std::max<std::int64_t>(1, task_ns));
+  return static_cast<std::int64_t>(std::min(permille, 1e9));
+}
+
 void probe_timers(int threads, int count, Calibration& to) {
   std::vector<std::vector<std::int64_t>> late(static_cast<std::size_t>(threads));
   std::vector<std::thread> probes;

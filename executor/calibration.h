@@ -50,11 +50,33 @@ struct Calibration {
   /// No more of a message travelled.
   std::optional<std::int64_t> payload_limit_bytes{};
 
+  // Of the run that it was made of; empty: not known.
+  std::string job{};        ///< the name of the case or scenario
+  std::string transport{};  ///< "threads", "mpi" or "tcp"
+  /// How far its iterations lie apart in what a task and a message take longer,
+  /// in thousandths of the mean task (spread_permille).
+  std::int64_t spread_permille = 0;
+
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-/// Above this a prediction is void: the machine is too noisy.
+/// Above these a prediction is void: the machine is too noisy.
 inline constexpr std::int64_t kMostTimerLateNs = 300'000;
+inline constexpr std::int64_t kMostSpreadPermille = 50;
+
+/// Why no prediction can be made with it, for people; empty: it can.
+std::string why_void(const Calibration& calibration);
+/// The same where its job has tasks of `mean_task_ns`: shorter ones than what a
+/// machine adds to each say how fast the executor is, and nothing of schedules.
+std::string why_void(const Calibration& calibration, std::int64_t mean_task_ns);
+
+/// The mean length of the tasks of a case.
+std::int64_t mean_task_ns(const Case& input);
+
+/// From the second least to the second largest of `extra_ns`, for one iteration
+/// may be held up; of fewer than four, from the least to the largest. In
+/// thousandths of `task_ns`.
+std::int64_t spread_permille(std::vector<std::int64_t> extra_ns, std::int64_t task_ns);
 
 /// Means without the largest hundredth, which is noise of the machine.
 void calibrate(const Overheads& overheads, Calibration& to);

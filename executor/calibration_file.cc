@@ -90,10 +90,15 @@ JsonValue calibration_to_json(const Calibration& calibration) {
   timers.add("p99", JsonValue(calibration.timer_p99_ns));
   JsonValue json{JsonObject{}};
   json.add("schema", JsonValue(kCalibrationSchema));
+  if (!calibration.job.empty()) json.add("job", JsonValue(calibration.job));
+  if (!calibration.transport.empty()) json.add("transport", JsonValue(calibration.transport));
   json.add("workers", JsonValue(calibration.workers));
   json.add("task_extra_ns", JsonValue(calibration.task_extra_ns));
   json.add("message_extra_ns", JsonValue(calibration.message_extra_ns));
   json.add("timer_late_ns", std::move(timers));
+  if (calibration.spread_permille > 0) {
+    json.add("spread_permille", JsonValue(calibration.spread_permille));
+  }
   if (calibration.device) json.add("device", device_to_json(*calibration.device));
   if (!calibration.links.empty()) {
     JsonArray links;
@@ -117,7 +122,7 @@ Result<Calibration> read_calibration_file(const std::string& path) {
   JsonErrors errors(document->file);
   const JsonCursor in(errors, document->root);
   in.only_keys({"schema", "workers", "task_extra_ns", "message_extra_ns", "timer_late_ns", "device",
-                "links", "payload_limit_bytes"});
+                "links", "payload_limit_bytes", "job", "transport", "spread_permille"});
   in.at("schema").choice({Choice<int>{kCalibrationSchema, 0}});
   Calibration calibration;
   calibration.workers = in.at("workers").small_integer(0, kMostWorkers);
@@ -132,6 +137,10 @@ Result<Calibration> read_calibration_file(const std::string& path) {
   if (const auto limit = in.find("payload_limit_bytes")) {
     calibration.payload_limit_bytes = limit->integer();
   }
+  if (const auto job = in.find("job")) calibration.job = job->string();
+  if (const auto transport = in.find("transport")) calibration.transport = transport->string();
+  if (const auto spread = in.find("spread_permille"))
+    calibration.spread_permille = spread->integer(kTimes);
   if (!errors.ok()) return errors.status().error();
   return calibration;
 }

@@ -65,7 +65,10 @@ std::string describe_calibration(const Calibration& calibration, const std::stri
                      row("a message takes", calibration.message_extra_ns,
                          calibration.links.empty() ? " longer" : " longer, beside its link") +
                      row("a timer is seen", calibration.timer_p50_ns,
-                         " late (p50), " + std::to_string(calibration.timer_p99_ns) + " ns (p99)");
+                         " late (p50), " + std::to_string(calibration.timer_p99_ns) + " ns (p99)") +
+                     "  iterations differ in the first two together by " +
+                     fixed(static_cast<double>(calibration.spread_permille) / 10, 1) +
+                     " % of a task\n";
   if (!calibration.device) return text;
   const DeviceTimes& times = calibration.device->times;
   text += "on " + calibration.device->about + ", medians:\n" +
@@ -99,9 +102,10 @@ std::string device_lines(const Calibration& calibration) {
 std::string calibration_note(const Options& options,
                              const std::optional<Calibration>& calibration) {
   if (!calibration) return "";
+  const std::string reason = why_void(*calibration);
   return "calibration " + *options.text(kCalibrationRow.name) + ": " +
          calibration_line(*calibration) + "; made with " + std::to_string(calibration->workers) +
-         " workers\n";
+         " workers" + (reason.empty() ? "" : "; void: " + reason) + "\n";
 }
 
 }  // namespace rrfp

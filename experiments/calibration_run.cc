@@ -13,6 +13,10 @@ class KeepingSink final : public IterationSink {
   std::vector<IterationRecord> iterations;
 };
 
+void append(const std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
 // Before the run, while the device is idle.
 Result<void> measure_device(const Equipment& equipment, const DeviceChoice& choice,
                             const Grid& grid, Calibration& to) {
@@ -58,10 +62,21 @@ Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
   outcome = *ran;
   if (!job.speaks() || outcome.end != RunEnd::kCompleted) return calibration;
   Overheads overheads;
+  std::vector<std::int64_t> extra_ns;  // of a task and a message together, by iteration
   for (const IterationRecord& record : sink->iterations) {
-    add_overheads(*prepared->plan, record, calibration.links, overheads);
+    Overheads of_iteration;
+    add_overheads(*prepared->plan, record, calibration.links, of_iteration);
+    Calibration alone;
+    calibrate(of_iteration, alone);
+    extra_ns.push_back(alone.task_extra_ns + alone.message_extra_ns);
+    append(of_iteration.task_ns, overheads.task_ns);
+    append(of_iteration.message_ns, overheads.message_ns);
   }
   calibrate(overheads, calibration);
+  calibration.spread_permille = spread_permille(
+      std::move(extra_ns), mean_task_ns(prepared->cases[0][0]) + calibration.task_extra_ns);
+  calibration.job = input.title();
+  calibration.transport = job.name();
   const int workers = prepared->plan->grid.size();
   const bool threads = job.processes() == nullptr;
   probe_timers(threads ? workers : 1, threads ? 100 : 200, calibration);

@@ -42,6 +42,7 @@ Result<ReadyCalibration> get_ready(const Options& options) {
 
 Result<ExitStatus> take_part(const Options& options, Job& job, const RunInput& input,
                              Terminal& terminal) {
+  if (Result<void> can = check_outputs(job, options, {"out"}); !can.ok()) return can.error();
   RunOutcome outcome;
   const Result<Calibration> calibration = run_calibration(job, input, 0, options, outcome);
   if (!calibration.ok()) return calibration.error();
@@ -50,10 +51,11 @@ Result<ExitStatus> take_part(const Options& options, Job& job, const RunInput& i
     status = report_failure(outcome, "calibrate", terminal);
   } else if (job.speaks()) {
     terminal.out << input.note << describe_calibration(*calibration, job.name());
-    if (calibration->timer_p99_ns > kMostTimerLateNs) {
-      terminal.out << "this machine is too noisy to predict a run: p99 is over " << kMostTimerLateNs
-                   << " ns\n";
-    }
+    const Result<PreparedRun> prepared = input.prepare(0, 1);
+    const std::string reason = prepared.ok()
+                                   ? why_void(*calibration, mean_task_ns(prepared->cases[0][0]))
+                                   : why_void(*calibration);
+    if (!reason.empty()) terminal.out << "void: " << reason << "\n";
     if (const std::optional<std::string> path = options.text("out")) {
       if (Result<void> written = write_calibration_file(*path, *calibration); !written.ok()) {
         terminal.err << "rrfp calibrate: " << written.error().message << "\n";

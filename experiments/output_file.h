@@ -1,7 +1,7 @@
 // Whether a file can be written where a command is to leave its result, said
 // before the long work and not after it.
 //
-// Thread safety: pure function but for the file system.
+// Thread safety: pure functions but for the file system.
 #pragma once
 
 #include <string>
@@ -15,5 +15,8 @@ namespace rrfp {
 /// is not overwritten. Devices and pipes (/dev/stdout) are no such files. The
 /// error tells to give another `argument`, or why the folder takes no file.
 Result<void> check_new_file(const std::string& path, std::string_view argument);
+
+/// The same for a result that takes the place of what is there once it is whole.
+Result<void> check_output_file(const std::string& path, std::string_view argument);
 
 }  // namespace rrfp

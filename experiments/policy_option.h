@@ -1,4 +1,4 @@
-// The option --policy: one of the policies of a file, by its name.
+// The option --policy: one of the policies of a file, or several, by name.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -17,5 +17,10 @@ Result<int> policy_option(const Options& options, const std::vector<std::string>
 
 /// The same among the policies of a scenario, whose usual one is its baseline.
 Result<int> policy_option(const Options& options, const Scenario& scenario);
+
+/// Several, separated by commas, in that order; all of them where --policy is
+/// not given.
+Result<std::vector<int>> policies_option(const Options& options,
+                                         const std::vector<std::string>& names);
 
 }  // namespace rrfp

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "experiments/input_file.h"
+#include "experiments/output_file.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
 #include "traces/case_file.h"
@@ -154,6 +155,17 @@ Result<DeviceChoice> device_of(const Options& options) {
   }
   if (*bytes) choice.payload_limit = static_cast<std::size_t>(**bytes);
   return choice;
+}
+
+Result<void> check_outputs(Job& job, const Options& options,
+                           std::initializer_list<std::string_view> names) {
+  Result<void> can;
+  for (const std::string_view name : names) {
+    const std::optional<std::string> path = options.text(name);
+    if (!path || !job.speaks() || !can.ok()) continue;
+    can = check_output_file(*path, "--" + std::string(name));
+  }
+  return job.agree(can);
 }
 
 ExitStatus report_failure(const RunOutcome& outcome, std::string_view command, Terminal& terminal) {

@@ -3,8 +3,10 @@
 // Thread safety: pure functions but for the files.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/equipment.h"
@@ -59,6 +61,8 @@ struct RunInput {
   std::optional<Case> single;
   std::optional<ScenarioResolver> scenario;
 
+  /// As the file calls it; `name` is the file's.
+  std::string title() const { return scenario ? scenario->scenario().name : single->name; }
   int policies() const;
   std::string policy_name(int policy) const;
   std::vector<std::string> policy_names() const;
@@ -89,6 +93,11 @@ Result<std::optional<int>> gpu_of(const Options& options);
 
 /// --device, --gpu and --payload-bytes.
 Result<DeviceChoice> device_of(const Options& options);
+
+/// Whether what these options name can be written in the end; whoever speaks
+/// for the job looks, and all learn it. All processes call it at the same point.
+Result<void> check_outputs(Job& job, const Options& options,
+                           std::initializer_list<std::string_view> names);
 
 /// Prints what a run that did not complete is to tell, and gives its status.
 ExitStatus report_failure(const RunOutcome& outcome, std::string_view command, Terminal& terminal);

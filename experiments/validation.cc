@@ -60,6 +60,10 @@ double worst(const std::vector<ValidatedPolicy>& policies) {
 
 }  // namespace
 
+bool is_stalled(std::int64_t stall_ns, std::int64_t iteration_ns) {
+  return stall_ns > std::max(kMostStallNs, iteration_ns / kMostStallPart);
+}
+
 std::int64_t ValidatedPolicy::median_measured_ns() const {
   return median(sorted(iterations, &ValidatedIteration::measured_ns));
 }
@@ -85,8 +89,8 @@ std::int64_t ValidatedPolicy::most_measured_ns() const {
 
 Result<void> add_iteration(const PreparedRun& run, const IterationRecord& record,
                            const Calibration& calibration, ValidatedPolicy& to) {
-  const bool stalled = record.worst_stall_ns() > kMostStallNs;
-  if (stalled) ++to.dropped;
+  const bool stalled = is_stalled(record.worst_stall_ns(), record.iteration_ns());
+  ++(stalled ? to.dropped : to.kept);
   for (int replica = 0; replica < run.plan->grid.replicas; ++replica) {
     const Result<SimulationResult> own = simulate(realised_case(*run.plan, record, replica));
     if (!own.ok()) return own.error();
@@ -117,6 +121,54 @@ RankingAgreement compare_rankings(const std::vector<ValidatedPolicy>& policies) 
   }
   return agreement;
 }
+
+std::string what_is_foreign(const Calibration& calibration, const Calibration& of_job) {
+  std::string text;
+  const auto differs = [&text](const std::string& what, const std::string& there,
+                               const std::string& here) {
+    if (there == here || there.empty()) return;
+    text += (text.empty() ? "" : ", ") + what + " " + there + " and not " + here;
+  };
+  const auto about = [](const Calibration& of) {
+    return of.device ? of.device->about : std::string("emulated devices");
+  };
+  differs("of", calibration.job, of_job.job);
+  differs("with", std::to_string(calibration.workers) + " workers",
+          std::to_string(of_job.workers) + " workers");
+  differs("over", calibration.transport, of_job.transport);
+  differs("on", about(calibration), about(of_job));
+  return text;
+}
+
+bool has_figures(const Validation& validation) {
+  return std::none_of(validation.policies.begin(), validation.policies.end(),
+                      [](const ValidatedPolicy& policy) { return policy.too_few(); });
+}
+
+namespace {
+
+// What there is to be said against the figures, one a line.
+std::string reservations(const Validation& validation) {
+  std::string text;
+  for (const ValidatedPolicy& policy : validation.policies) {
+    if (!policy.too_few()) continue;
+    text += "too few iterations: of " + policy.name + " " + std::to_string(policy.kept) + " of " +
+            std::to_string(policy.kept + policy.dropped) +
+            " had no stall of over 2 ms and 2 %; take a quieter machine, or fewer workers than "
+            "cores\n";
+  }
+  if (!validation.foreign.empty()) {
+    text += "warning: the calibration is of another job, made " + validation.foreign +
+            "; what is predicted with it may be off: rrfp calibrate makes one of this job\n";
+  }
+  return text;
+}
+
+std::string why_void(const Validation& validation) {
+  return why_void(validation.calibration, validation.mean_task_ns);
+}
+
+}  // namespace
 
 std::string describe_validation(const Validation& validation) {
   const std::vector<ValidatedPolicy>& policies = validation.policies;
@@ -149,9 +201,9 @@ std::string describe_validation(const Validation& validation) {
   text += device_lines(calibration) + "calibration: " + calibration_line(calibration) +
           "; timers are seen " + std::to_string(calibration.timer_p50_ns / 1000) +
           " us late (p50), " + std::to_string(calibration.timer_p99_ns / 1000) + " us (p99)\n";
-  if (calibration.timer_p99_ns > kMostTimerLateNs) {
-    return text + "prediction: void, this machine is too noisy (timers: p99 over " +
-           std::to_string(kMostTimerLateNs / 1000) + " us)\n";
+  text += reservations(validation);
+  if (const std::string reason = why_void(validation); !reason.empty()) {
+    return text + "prediction: void, " + reason + "\n";
   }
   if (errors.empty()) return text + "prediction: void, every iteration had a stall\n";
   const RankingAgreement agreement = compare_rankings(policies);
@@ -177,6 +229,7 @@ JsonValue validation_to_json(const Validation& validation) {
     JsonValue row{JsonObject{}};
     row.add("policy", JsonValue(policy.name));
     row.add("dropped", JsonValue(policy.dropped));
+    row.add("too_few_iterations", JsonValue(policy.too_few()));
     row.add("median_measured_ns", JsonValue(policy.median_measured_ns()));
     JsonArray interval;
     interval.push_back(JsonValue(policy.least_measured_ns()));
@@ -197,7 +250,12 @@ JsonValue validation_to_json(const Validation& validation) {
   json.add("transport", JsonValue(validation.transport));
   json.add("decisions", JsonValue(validation.decisions));
   json.add("timer_late_p99_ns", JsonValue(calibration.timer_p99_ns));
-  json.add("prediction_void", JsonValue(calibration.timer_p99_ns > kMostTimerLateNs));
+  const std::string reason = why_void(validation);
+  json.add("prediction_void", JsonValue(!reason.empty()));
+  if (!reason.empty()) json.add("prediction_void_reason", JsonValue(reason));
+  if (!validation.foreign.empty()) {
+    json.add("calibration_of_another_job", JsonValue(validation.foreign));
+  }
   json.add("task_extra_ns", JsonValue(calibration.task_extra_ns));
   json.add("message_extra_ns", JsonValue(calibration.message_extra_ns));
   json.add("calibration", calibration_to_json(calibration));

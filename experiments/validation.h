@@ -18,9 +18,11 @@
 
 namespace rrfp {
 
-/// An iteration in which a thread was held up for longer says nothing about
-/// the model.
+/// An iteration in which a thread was held up for longer, and for longer than a
+/// fiftieth of it, says nothing about the model.
 inline constexpr std::int64_t kMostStallNs = 2'000'000;
+inline constexpr int kMostStallPart = 50;
+bool is_stalled(std::int64_t stall_ns, std::int64_t iteration_ns);
 
 /// One iteration of one replica, without a stall.
 struct ValidatedIteration {
@@ -32,9 +34,12 @@ struct ValidatedIteration {
 struct ValidatedPolicy {
   std::string name;
   std::vector<ValidatedIteration> iterations;
-  int dropped = 0;                          ///< iterations with a stall
+  int kept = 0;                             ///< iterations without a stall
+  int dropped = 0;                          ///< and with one
   std::vector<ValidatedIteration> stalled;  ///< their replicas; part of no figure but the next
 
+  /// Fewer than a quarter were kept: no figures, but a choice of quiet moments.
+  bool too_few() const { return 4 * kept < kept + dropped || kept == 0; }
   std::int64_t median_measured_ns() const;
   std::int64_t median_predicted_ns() const;
   /// |simulated / measured - 1| of the median iteration.
@@ -66,8 +71,17 @@ struct Validation {
   std::string transport;
   Calibration calibration;
   std::vector<ValidatedPolicy> policies;
-  std::int64_t decisions = 0;  ///< made again from the calls that led to them, identically
+  std::int64_t mean_task_ns = 0;  ///< of the world
+  std::string foreign;            ///< in what the calibration is of another job; empty: of this one
+  std::int64_t decisions = 0;     ///< made again from the calls that led to them, identically
 };
+
+/// In what the job differs from the one that `calibration` was made of, for
+/// people; empty: in nothing that is known.
+std::string what_is_foreign(const Calibration& calibration, const Calibration& of_job);
+
+/// Whether there are figures: no policy has too few iterations.
+bool has_figures(const Validation& validation);
 
 /// A table, and what follows from it.
 std::string describe_validation(const Validation& validation);

@@ -55,6 +55,26 @@ TEST(Calibration, TrimsTheLargestHundredth) {
   EXPECT_EQ(calibration.message_extra_ns, 0) << "a machine is not faster than the world";
 }
 
+TEST(Calibration, IsVoidWhereNothingCanBeSaidWithIt) {
+  Calibration calibration{8, 27'000, 31'000, 19'000, 300'000};
+  EXPECT_EQ(why_void(calibration), "");
+  EXPECT_EQ(why_void(calibration, 27'000), "");
+  EXPECT_NE(why_void(calibration, 26'999).find("take 26999 ns in the mean"), std::string::npos);
+  calibration.spread_permille = 50;
+  EXPECT_EQ(why_void(calibration), "");
+  calibration.spread_permille = 51;
+  EXPECT_NE(why_void(calibration).find("too noisy"), std::string::npos);
+  calibration.spread_permille = 0;
+  calibration.timer_p99_ns = 300'001;
+  EXPECT_NE(why_void(calibration).find("p99 over 300 us"), std::string::npos);
+}
+
+TEST(Calibration, SpreadIsThatOfItsIterationsButTheOutermost) {
+  EXPECT_EQ(spread_permille({10, 900, 12, 14, 1}, 1000), 4);
+  EXPECT_EQ(spread_permille({10, 30}, 100), 200);
+  EXPECT_EQ(spread_permille({}, 100), 0);
+}
+
 TEST(Calibration, TasksTakeLongerThanSchedulersExpect) {
   const Case input = linked_case(100);
   const Result<Case> out = with_calibration(input, linked_calibration());

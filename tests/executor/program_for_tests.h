@@ -40,6 +40,14 @@ struct EndedProgram {
   }
 };
 
+/// That of `rrfp validate` which wrote `text`: 1 where the machine was too busy for
+/// figures, and then it says so.
+inline int status_of_validation(const std::string& text) {
+  const bool few = text.find("too few iterations") != std::string::npos ||
+                   text.find("\"too_few_iterations\": true") != std::string::npos;
+  return few ? 1 : 0;
+}
+
 /// In a folder of this process's own.
 inline std::string path_for(const std::string& name) {
   const std::string folder = testing::TempDir() + "rrfp_program_" + std::to_string(getpid()) + "/";

@@ -131,11 +131,55 @@ TEST(Program, CalibratesAndValidates) {
   ASSERT_EQ(calibrated.status, 0) << calibrated.text;
   const EndedProgram ran = rrfp({"validate", input, "--iterations", "3", "--calibration", file,
                                  "--json", "--out", path_for("validation.json")});
-  ASSERT_EQ(ran.status, 0) << ran.text;
+  ASSERT_EQ(ran.status, status_of_validation(ran.text)) << ran.text;
   const Result<JsonDocument> json = parse_json(ran.text, "output");
   ASSERT_TRUE(json.ok()) << json.error().message;
   ASSERT_NE(json->root.find("policies"), nullptr);
   EXPECT_EQ(*read_text_file(path_for("validation.json")), ran.text);
+}
+
+TEST(Program, ValidatesThePoliciesThatAreAskedForAndSaysWhatItsFiguresAreWorth) {
+  const std::string tiny = write_text("tiny.json", R"({"schema": "rrfp.scenario/1", "name": "tiny",
+  "seed": 3, "iterations": 2, "pipeline": {"ranks": 2, "microbatches": 4},
+  "durations": {"forward_us": 0.1, "input_gradient_us": 0.1, "weight_gradient_us": 0.1},
+  "policies": [{"name": "a", "hint": "1f1b"}, {"name": "b", "hint": "bf"},
+               {"name": "c", "hint": "gpipe"}]})");
+  const EndedProgram ran = rrfp({"validate", tiny, "--iterations", "3", "--policy", "c,a"});
+  EXPECT_TRUE(ran.has("\nc ") && ran.has("\na ") && !ran.has("\nb ")) << ran.text;
+  EXPECT_TRUE(ran.has("prediction: void, tasks take ")) << ran.text;
+  EXPECT_TRUE(ran.has("less than what the executor adds to each")) << ran.text;
+  const EndedProgram unknown = rrfp({"validate", tiny, "--policy", "a,d"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(unknown.has("--policy: unknown \"d\"")) << unknown.text;
+
+  const std::string other = write_text("other.json", R"({
+  "schema": "rrfp.calibration/1", "job": "another", "workers": 8, "task_extra_ns": 0,
+  "message_extra_ns": 0, "timer_late_ns": {"p50": 0, "p99": 0}})");
+  const EndedProgram foreign =
+      rrfp({"validate", tiny, "--iterations", "3", "--policy", "a", "--calibration", other});
+  EXPECT_TRUE(
+      foreign.has("warning: the calibration is of another job, made of another and not "
+                  "tiny, with 8 workers and not 2 workers"))
+      << foreign.text;
+}
+
+// Said before the work and not after it, with nothing lost.
+TEST(Program, OutputsThatCannotBeWrittenAreRefusedBeforeTheRun) {
+  const std::string input = scenario("", kBfw);
+  const std::string absent = path_for("absent/result.json");
+  for (const auto& [command, option] : {std::pair("calibrate", "--out"),
+                                        {"validate", "--out"},
+                                        {"run", "--trace"},
+                                        {"run", "--decisions"}}) {
+    const EndedProgram ran = rrfp({command, input, option, absent});
+    EXPECT_EQ(ran.status, 2) << ran.text;
+    EXPECT_EQ(ran.text, "rrfp " + std::string(command) + ": " + absent +
+                            ": cannot write: there is no folder " + path_for("absent") +
+                            "; make it or give another " + option + "\n");
+  }
+  const EndedProgram folder = rrfp({"calibrate", input, "--out", path_for("")});
+  EXPECT_EQ(folder.status, 2) << folder.text;
+  EXPECT_TRUE(folder.has("is a directory")) << folder.text;
 }
 
 TEST(ProgramOverMpi, RunsLanesAndReplicasAndItsLogIsReplayed) {
