@@ -33,6 +33,8 @@ class CudaConnections {
   /// Gives up: nothing that is in a stream waits for a peer any more. The peers
   /// learn nothing of it.
   virtual void abort() = 0;
+  /// That transfers keep busy when all of them are under way.
+  virtual int sms() const = 0;
 };
 
 /// All processes of the job call it at the same point. The error names the

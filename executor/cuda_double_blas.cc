@@ -1,5 +1,7 @@
 // The functions of cuBLAS that are used, over the double's streams. As there,
 // matrices are by column, and a handle remembers its stream.
+#include <string>
+
 #include "executor/cuda_blas_functions.h"
 #include "executor/cuda_double_work.h"
 
@@ -89,7 +91,9 @@ cublasStatus_t products(cublasHandle_t handle, cublasOperation_t of_a, cublasOpe
                          writes(c, all(step_c, extent(m, n, leading_c)))}};
   const Shape shape{static_cast<std::size_t>(m), static_cast<std::size_t>(n),
                     static_cast<std::size_t>(k)};
-  const cudaError_t code = enqueue(handle->stream, work, [=, alpha = *alpha, beta = *beta] {
+  load_library_kernel("a product of matrices, " + std::to_string(m) + " x " + std::to_string(k) +
+                      " by " + std::to_string(k) + " x " + std::to_string(n));
+  const cudaError_t code = enqueue_loaded(handle->stream, work, [=, alpha = *alpha, beta = *beta] {
     for (int i = 0; i < count; ++i) {
       multiply(shape, alpha, operand(of_a, a + i * step_a, leading_a),
                operand(of_b, b + i * step_b, leading_b), beta, c + i * step_c,

@@ -163,6 +163,10 @@ ncclResult_t check_config(const ncclConfig_t& config) {
     return nccl_failure(ncclInvalidArgument, "Invalid config blocking attribute value " +
                                                  std::to_string(config.blocking));
   }
+  if (config.maxCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs <= 0) {
+    return nccl_failure(ncclInvalidArgument, "Invalid config max CTAs attribute value " +
+                                                 std::to_string(config.maxCTAs));
+  }
   return ncclSuccess;
 }
 

@@ -124,8 +124,8 @@ ncclResult_t DoubleNcclCommunicator::enqueue_issued() {
   auto launch = std::make_shared<DoubleNcclLaunch>(std::move(*issued_));
   issued_.reset();
   const auto kernel = std::make_shared<DoubleSpinningKernel>(link_->device);
-  const cudaError_t code = enqueue(launch->stream, launch->work,
-                                   [link = link_, launch, kernel] { work_off(*link, *launch); });
+  const cudaError_t code = enqueue_loaded(
+      launch->stream, launch->work, [link = link_, launch, kernel] { work_off(*link, *launch); });
   state_ = State::kReady;
   // Work that is objected to is not done, and what follows it waits for it.
   if (code != cudaSuccess) link_->stopped.store(true);

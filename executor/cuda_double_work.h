@@ -10,6 +10,7 @@
 #include <functional>
 #include <utility>
 
+#include "executor/cuda_double_loading.h"
 #include "executor/cuda_double_streams.h"
 
 namespace rrfp {
@@ -29,9 +30,15 @@ DoubleAccess writes(const Number* to, std::size_t count) {
 /// device.
 void take_time(std::int64_t ns);
 
-inline cudaError_t enqueue(cudaStream_t stream, DoubleWork work, std::function<void()> run) {
+/// Of a kernel that the caller has loaded.
+inline cudaError_t enqueue_loaded(cudaStream_t stream, DoubleWork work, std::function<void()> run) {
   reinterpret_cast<DoubleStream*>(stream)->enqueue(std::move(work), std::move(run));
   return DoubleMachine::get().objection().empty() ? cudaSuccess : cudaErrorAssert;
+}
+
+inline cudaError_t enqueue(cudaStream_t stream, DoubleWork work, std::function<void()> run) {
+  load_kernel(work.name);
+  return enqueue_loaded(stream, std::move(work), std::move(run));
 }
 
 }  // namespace rrfp

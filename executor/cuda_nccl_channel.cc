@@ -29,7 +29,7 @@ Result<void> CudaNcclChannel::connect(const CudaNcclFunctions& nccl, const ncclU
                                       CudaBlocks& blocks, std::int64_t connect_ns) {
   const std::int64_t until_ns = MonotonicClock::read_ns() + connect_ns;
   Result<std::unique_ptr<CudaNcclCommunicator>> communicator =
-      CudaNcclCommunicator::create(nccl, id, 2, sends() ? 0 : 1, connect_ns);
+      CudaNcclCommunicator::create(nccl, id, 2, sends() ? 0 : 1, kMostBlocks, connect_ns);
   if (!communicator.ok()) return communicator.error();
   communicator_ = std::move(*communicator);
   const Result<int> priority = highest_stream_priority();

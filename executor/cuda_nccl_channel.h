@@ -30,6 +30,11 @@ class CudaNcclChannel {
     Letter letter;
     CudaMessage message;
   };
+  /// A rank in the middle of a chain has four channels, which compete with its
+  /// tasks for SMs: so few that all of them take an eighth of a large device, and
+  /// several for each, as one thread block does not keep a fast link busy.
+  static constexpr int kMostBlocks = 4;
+
   enum class End : std::uint8_t { kSends, kReceives };
 
   /// How errors call the channel and what it is for, and how long a transfer may

@@ -31,11 +31,12 @@ Result<void> CudaNcclCommunicator::issue(const char* name, Call call) {
 }
 
 Result<std::unique_ptr<CudaNcclCommunicator>> CudaNcclCommunicator::create(
-    const CudaNcclFunctions& nccl, const ncclUniqueId& id, int ranks, int rank,
+    const CudaNcclFunctions& nccl, const ncclUniqueId& id, int ranks, int rank, int most_blocks,
     std::int64_t patience_ns) {
   std::unique_ptr<CudaNcclCommunicator> made(new CudaNcclCommunicator(nccl));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (most_blocks != kAnyBlocks) config.maxCTAs = most_blocks;
   const ncclResult_t code = nccl.init(&made->communicator_, ranks, id, rank, &config);
   if (code != ncclSuccess && code != ncclInProgress) {
     made->failed_ = true;

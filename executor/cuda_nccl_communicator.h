@@ -31,12 +31,15 @@ Result<ncclUniqueId> make_nccl_id(const CudaNcclFunctions& nccl);
 class CudaNcclCommunicator {
  public:
   static constexpr std::int64_t kMostFinalizeNs = 2'000'000'000;
+  /// As many of NCCL's thread blocks as it likes.
+  static constexpr int kAnyBlocks = 0;
 
   /// Rank `rank` of `ranks` on the current device; waits for the others up to
-  /// `patience_ns`.
+  /// `patience_ns`. `most_blocks`: that move something at a time, each on an SM.
   static Result<std::unique_ptr<CudaNcclCommunicator>> create(const CudaNcclFunctions& nccl,
                                                               const ncclUniqueId& id, int ranks,
-                                                              int rank, std::int64_t patience_ns);
+                                                              int rank, int most_blocks,
+                                                              std::int64_t patience_ns);
   ~CudaNcclCommunicator();
   CudaNcclCommunicator(const CudaNcclCommunicator&) = delete;
   CudaNcclCommunicator& operator=(const CudaNcclCommunicator&) = delete;

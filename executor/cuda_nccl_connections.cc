@@ -128,7 +128,8 @@ Result<void> CudaNcclConnections::open_channels(const CudaNcclFunctions& nccl,
 Result<void> CudaNcclConnections::open_lanes(const CudaNcclFunctions& nccl, const CudaPeers& peers,
                                              const ncclUniqueId& id, std::int64_t until_ns) {
   Result<std::unique_ptr<CudaNcclCommunicator>> made = CudaNcclCommunicator::create(
-      nccl, id, settings_.grid.lanes, settings_.grid.place(peers.endpoint).lane, left_ns(until_ns));
+      nccl, id, settings_.grid.lanes, settings_.grid.place(peers.endpoint).lane,
+      CudaNcclCommunicator::kAnyBlocks, left_ns(until_ns));
   if (!made.ok()) return made.error();
   lanes_ = std::move(*made);
   return {};
@@ -161,6 +162,10 @@ Result<std::vector<LinkFigures>> CudaNcclConnections::measure(const CudaPeers& p
                                                               const Result<DeviceTimes>& before) {
   return gather_links(peers, before.ok() ? measure_channels(*this, peers, message_bytes)
                                          : Result<std::vector<LinkFigures>>(before.error()));
+}
+
+int CudaNcclConnections::sms() const {
+  return static_cast<int>(channels_.size()) * CudaNcclChannel::kMostBlocks;
 }
 
 // A channel by itself could not be given back while another one's transfer waits for its peer.

@@ -37,6 +37,7 @@ class CudaNcclConnections final : public CudaConnections {
   Result<std::vector<LinkFigures>> measure(const CudaPeers& peers, std::size_t message_bytes,
                                            const Result<DeviceTimes>& before) override;
   void abort() override;
+  int sms() const override;
 
   /// No tensor is on its way.
   bool idle() const;

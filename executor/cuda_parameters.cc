@@ -66,6 +66,13 @@ void CudaParameters::take_step(const OptimizerSpec& spec, CudaCompute& compute) 
   });
 }
 
+void CudaParameters::clear_gradients(CudaCompute& compute) const {
+  if (count_ == 0) return;
+  compute.run("cudaMemsetAsync", [&](cudaStream_t stream) {
+    return cudaMemsetAsync(gradients_.data(), 0, gradients_.bytes(), stream);
+  });
+}
+
 Result<void> CudaParameters::fetch(const CudaMemory& from, CudaCompute& compute) const {
   if (count_ == 0) return {};
   compute.run("cudaMemcpyAsync", [&](cudaStream_t stream) {

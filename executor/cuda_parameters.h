@@ -30,6 +30,7 @@ class CudaParameters {
   const std::vector<CudaParameter>& list() const { return list_; }
   /// Enqueues a step; gradients are 0 behind it.
   void take_step(const OptimizerSpec& spec, CudaCompute& compute) const;
+  void clear_gradients(CudaCompute& compute) const;
 
   /// As they are once all that is enqueued has been done, which is waited for.
   Result<std::vector<NamedMatrix>> values(CudaCompute& compute) const;

@@ -2,6 +2,7 @@
 #include "executor/cuda_check.h"
 #include "executor/cuda_compute.h"
 #include "executor/cuda_connections.h"
+#include "executor/cuda_environment.h"
 #include "executor/cuda_figures.h"
 #include "executor/cuda_local_transport.h"
 #include "executor/cuda_module.h"
@@ -26,7 +27,8 @@ class Session final : public CudaSession {
   }
   std::unique_ptr<Device> synthetic_device(const Place& place) override {
     auto made =
-        std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_);
+        std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_,
+                                              connections_ != nullptr ? connections_->sms() : 0);
     if (connections_ != nullptr) made->set_on_stop([kept = connections_] { kept->abort(); });
     return made;
   }
@@ -91,7 +93,7 @@ class Session final : public CudaSession {
 Result<int> choose_device(const CudaSettings& settings) {
   const Result<int> count = count_cuda_devices();
   if (!count.ok()) return count.error();
-  const bool one_of_many = settings.workers < settings.grid.size();
+  const bool one_of_many = settings.connected();
   if (one_of_many && *count == 1) return 0;
   if (settings.device >= 0 && settings.device < *count) return settings.device;
   return Error{"no CUDA device " + std::to_string(settings.device) + ": the driver sees " +
@@ -100,6 +102,7 @@ Result<int> choose_device(const CudaSettings& settings) {
 }
 
 CudaSession* open_session(const CudaSettings& asked, std::string& error) {
+  set_cuda_environment(asked.connected());
   CudaSettings settings = asked;
   const Result<int> device = choose_device(asked);
   if (!device.ok()) {

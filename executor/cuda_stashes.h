@@ -35,6 +35,8 @@ class CudaStashes {
   /// A task has been seen to end.
   void give_back(int stage, int microbatch, Returns returned);
 
+  /// From now on.
+  void forget_high_water() { arena_.forget_high_water(); }
   /// Of this iteration.
   std::int64_t high_water_bytes() const { return arena_.high_water_bytes(); }
 

@@ -19,15 +19,16 @@ constexpr std::uint32_t kWrongProduct = 0xffffffff;
 
 CudaSyntheticDevice::CudaSyntheticDevice(std::shared_ptr<CudaDevicePartitions> partitions,
                                          CudaPartition& partition, const Place& place,
-                                         const CudaSettings& settings)
-    : CudaQueueDevice(std::move(partitions), partition, place, settings) {}
+                                         const CudaSettings& settings, int free_sms)
+    : CudaQueueDevice(std::move(partitions), partition, place, settings), free_sms_(free_sms) {}
 
 Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration) {
   world_ = &world;
   iteration_ = iteration;
   if (Result<void> ready = start_over(); !ready.ok()) return ready;
   if (!length_) {
-    const Result<CudaWorkLength> measured = CudaWorkLength::measure(partition(), largest_message());
+    const Result<CudaWorkLength> measured =
+        CudaWorkLength::measure(partition(), largest_message(), free_sms_);
     if (!measured.ok()) return measured.error();
     length_ = *measured;
   }

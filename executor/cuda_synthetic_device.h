@@ -23,9 +23,10 @@ namespace rrfp {
 
 class CudaSyntheticDevice final : public CudaQueueDevice {
  public:
-  /// `partitions` holds `partition`, and is kept.
+  /// `partitions` holds `partition`, and is kept. `free_sms`: that tasks leave to
+  /// transfers.
   CudaSyntheticDevice(std::shared_ptr<CudaDevicePartitions> partitions, CudaPartition& partition,
-                      const Place& place, const CudaSettings& settings);
+                      const Place& place, const CudaSettings& settings, int free_sms = 0);
 
   Result<void> begin(const PreparedCase& world, int iteration) override;
   Result<void> take_input(TaskId task, int producer, Payload payload) override;
@@ -51,6 +52,7 @@ class CudaSyntheticDevice final : public CudaQueueDevice {
   std::vector<std::size_t> message_sizes() const;
   std::uint64_t word_of(EdgeId edge, int microbatch) const;
 
+  const int free_sms_;
   std::optional<CudaWorkLength> length_;
 
   // Of this iteration.

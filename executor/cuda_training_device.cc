@@ -109,7 +109,39 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   if (begun.ok()) begun = stashes_.begin(program.stages(), microbatches_, arena_bytes());
   if (begun.ok()) begun = reserve_losses();
   if (begun.ok()) begun = reserve(tensor_sizes());
+  if (begun.ok() && settings().connected()) begun = try_shapes();
   return begun;
+}
+
+Result<void> CudaTrainingDevice::try_shapes() {
+  for (const int number : world_->program().stages_of(place().rank)) {
+    for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
+      std::vector<int> shape(lengths(microbatch).begin(), lengths(microbatch).end());
+      shape.push_back(number);
+      if (!tried_.insert(std::move(shape)).second) continue;
+      if (Result<void> tried = try_pass(stage(number), microbatch); !tried.ok()) return tried;
+    }
+  }
+  stashes_.forget_high_water();
+  return {};
+}
+
+// On whatever the scratch holds; the weights' gradients are 0 before and after.
+Result<void> CudaTrainingDevice::try_pass(CudaStage& of, int microbatch) {
+  const StageCut& cut = of.cut();
+  Result<void> kept = stashes_.keep(spec(), cut, lengths(microbatch), microbatch);
+  if (!kept.ok()) return kept;
+  CudaLaneSum alone;  // the other lanes may have other shapes to try, or none
+  const CudaPass with = pass(cut, microbatch, alone);
+  const CudaStage::Stash& stash = stashes_.stash(cut.stage, microbatch);
+  of.forward(with, sample(cut, microbatch), stash,
+             reinterpret_cast<double*>(losses_.data()) + microbatch);
+  of.input_gradient(with, sample(cut, microbatch), scale_, stash);
+  of.weight_gradient(*compute_, sample(cut, microbatch), stash);
+  of.parameters().clear_gradients(*compute_);
+  Result<void> waited = compute_->wait();
+  stashes_.give_back(cut.stage, microbatch, Returns::kEverything);
+  return waited;
 }
 
 // Of all tensors that come, go, or stay here.
@@ -243,9 +275,9 @@ std::int64_t CudaTrainingDevice::least_length_ns(TaskId task) const {
   return training_->paced ? world_->duration_ns()[static_cast<std::size_t>(task)] : 0;
 }
 
-CudaPass CudaTrainingDevice::pass(const StageCut& cut, int microbatch) {
+CudaPass CudaTrainingDevice::pass(const StageCut& cut, int microbatch, CudaLaneSum& lanes) {
   CudaCarver carver(scratch_.data());
-  return {*compute_, lanes_,
+  return {*compute_, lanes,
           CudaScratch::lay_out(spec(), rows_of(cut.roots, lengths(microbatch)), carver)};
 }
 
@@ -269,7 +301,7 @@ Result<void> CudaTrainingDevice::enqueue_forward(CudaStage& of, int microbatch) 
   const StageCut& cut = of.cut();
   Result<void> taken = stashes_.keep(spec(), cut, lengths(microbatch), microbatch);
   if (!taken.ok()) return taken;
-  const CudaPass with = pass(cut, microbatch);
+  const CudaPass with = pass(cut, microbatch, lanes_);
   if (cut.root < 0) join(cut, microbatch, with.scratch.stream);
   of.forward(with, sample(cut, microbatch), stashes_.stash(cut.stage, microbatch),
              reinterpret_cast<double*>(losses_.data()) + microbatch);
@@ -284,7 +316,7 @@ Result<void> CudaTrainingDevice::enqueue_forward(CudaStage& of, int microbatch) 
 Result<void> CudaTrainingDevice::enqueue_backward(CudaStage& of, int microbatch) {
   const Program& program = world_->program();
   const StageCut& cut = of.cut();
-  const CudaPass with = pass(cut, microbatch);
+  const CudaPass with = pass(cut, microbatch, lanes_);
   sum_gradients_into(cut, microbatch, with.scratch.gradient);
   of.input_gradient(with, sample(cut, microbatch), scale_, stashes_.stash(cut.stage, microbatch));
   const std::span<const int> predecessors = program.predecessors(cut.stage);

@@ -10,7 +10,10 @@
 //     alone; weight gradients add up in the order in which they are launched.
 //     So, with ordered accumulation, equal partitions train to equal bits.
 //  2. Memory changes hands once the work that used it has been seen to end.
-//  3. Where something is wrong (a loss that is not a number, a tensor of the
+//  3. Connected processes: every kernel of a pass was used before the first
+//     transfer of an iteration, in a pass of the same shape that counts for
+//     nothing. The driver may wait for the device where it loads one.
+//  4. Where something is wrong (a loss that is not a number, a tensor of the
 //     wrong size, a lane that is gone) nothing more is computed, and the next
 //     call that can says so.
 //
@@ -20,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "executor/cpu_device.h"
@@ -72,7 +76,10 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   void copy_roots(std::span<const int> roots, const StageCut& of, int microbatch,
                   const CudaMatrix& stream, const CudaMatrix& part);
 
-  CudaPass pass(const StageCut& cut, int microbatch);
+  Result<void> try_shapes();
+  Result<void> try_pass(CudaStage& of, int microbatch);
+
+  CudaPass pass(const StageCut& cut, int microbatch, CudaLaneSum& lanes);
   CudaMatrix input(EdgeId edge, int microbatch, int rows) const;
   CudaSample sample(const StageCut& cut, int microbatch) const {
     return samples_.sample(microbatch, cut.root);
@@ -96,6 +103,7 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   CudaMemory scratch_;                              // for the longest sequences
   CudaSamples samples_;                             // of this iteration
   CudaStashes stashes_;                             // of this iteration
+  std::set<std::vector<int>> tried_;                // shapes of passes: lengths, and the stage
 
   // Of this iteration.
   const PreparedCase* world_ = nullptr;

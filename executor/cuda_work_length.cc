@@ -10,7 +10,6 @@ namespace rrfp {
 
 namespace {
 
-constexpr int kBlocksPerSm = 2;  // so that one computes while the other waits for shared memory
 constexpr int kFewProducts = 32;
 constexpr int kManyProducts = 1024;
 constexpr int kRounds = 5;
@@ -39,9 +38,15 @@ class Borrowed {
 
 }  // namespace
 
-Result<CudaWorkLength> CudaWorkLength::measure(CudaPartition& partition, std::size_t tensor_bytes) {
+int chain_blocks(int sms, int free_sms) {
+  constexpr int kPerSm = 2;  // so that one computes while the other waits for shared memory
+  return free_sms == 0 ? kPerSm * sms : std::max({sms - free_sms, sms / 2, 1});
+}
+
+Result<CudaWorkLength> CudaWorkLength::measure(CudaPartition& partition, std::size_t tensor_bytes,
+                                               int free_sms) {
   CudaWorkLength made;
-  made.blocks_ = kBlocksPerSm * partition.sms();
+  made.blocks_ = chain_blocks(partition.sms(), free_sms);
   const FaultReport report{partition.fault().get(), 1};
   CudaStopwatch watch;
   if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();

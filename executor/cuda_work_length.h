@@ -12,11 +12,19 @@
 
 namespace rrfp {
 
+/// How many blocks a chain has that leaves `free_sms` to others. They stay on
+/// their SMs to the end of the task, and a transfer that comes meanwhile needs an
+/// SM without one: a block of NCCL takes most of an SM's registers. Blocks go to
+/// idle SMs first, so with no more than one each the others stay free.
+int chain_blocks(int sms, int free_sms);
+
 class CudaWorkLength {
  public:
-  /// Takes some milliseconds. Measured while the other partitions measure too,
+  /// Kernels of the work leave `free_sms` of the partition to others, but take
+  /// half of it at least. Takes some milliseconds. Measured while the other partitions measure too,
   /// it holds for a device that is busy. `tensor_bytes`: of a large message.
-  static Result<CudaWorkLength> measure(CudaPartition& partition, std::size_t tensor_bytes);
+  static Result<CudaWorkLength> measure(CudaPartition& partition, std::size_t tensor_bytes,
+                                        int free_sms);
 
   int blocks() const { return blocks_; }
   /// For a task of this length that checks and fills tensors of so many bytes.

