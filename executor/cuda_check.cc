@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "executor/clock.h"
+#include "executor/cuda_figures.h"
 #include "executor/cuda_launchers.h"
 #include "executor/cuda_model_comparison.h"
 #include "executor/cuda_partition.h"
@@ -31,18 +32,12 @@ Result<std::int64_t> work_ns(CudaPartition& partition) {
                  launch_matrix_chain(partition.sms(), kProducts, {partition.fault().get(), 1},
                                      partition.compute()));
   if (!launched.ok()) return launched.error();
-  const Result<std::int64_t> mark = partition.compute_marks().leave();
-  if (!mark.ok()) return mark.error();
-  while (true) {
-    const Result<std::int64_t> reached = partition.compute_marks().reached();
-    if (!reached.ok()) return reached.error();
-    const std::int64_t took_ns = MonotonicClock::read_ns() - begin_ns;
-    if (*reached >= *mark && partition.fault().load() != 0) {
-      return Error{"a chain of products came out wrong"};
-    }
-    if (*reached >= *mark) return took_ns;
-    if (took_ns > kPatienceNs) return Error{"no end of it was seen within 5 s"};
+  const Result<std::int64_t> took_ns =
+      passed_after_ns(partition.compute_marks(), begin_ns, kPatienceNs);
+  if (took_ns.ok() && partition.fault().load() != 0) {
+    return Error{"a chain of products came out wrong"};
   }
+  return took_ns;
 }
 
 Result<std::string> check_partitions(CudaDevicePartitions& partitions) {

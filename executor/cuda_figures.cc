@@ -52,20 +52,10 @@ Result<std::int64_t> measure_flag_ns(CudaPartition& partition) {
   std::vector<std::int64_t> all;
   CudaMarks& marks = partition.compute_marks();
   for (int look = -kFigureWarmUps; look < kLooks; ++look) {
-    const std::int64_t begin_ns = MonotonicClock::read_ns();
-    const Result<std::int64_t> mark = marks.leave();
-    if (!mark.ok()) return mark.error();
-    std::int64_t seen_ns = begin_ns;
-    for (bool passed = false; !passed;) {
-      const Result<std::int64_t> reached = marks.reached();
-      if (!reached.ok()) return reached.error();
-      seen_ns = MonotonicClock::read_ns();
-      passed = *reached >= *mark;
-      if (!passed && seen_ns - begin_ns > kLongestLookNs) {
-        return Error{"an idle stream has not passed a mark for 10 s"};
-      }
-    }
-    if (look >= 0) all.push_back(seen_ns - begin_ns);
+    const Result<std::int64_t> took_ns =
+        passed_after_ns(marks, MonotonicClock::read_ns(), kLongestLookNs);
+    if (!took_ns.ok()) return took_ns;
+    if (look >= 0) all.push_back(*took_ns);
   }
   return median_of(std::move(all));
 }
@@ -154,6 +144,22 @@ std::size_t large_message(std::size_t message_bytes) {
 Result<void> launch_lead(CudaPartition& partition, cudaStream_t stream) {
   return check_cuda("launch of a kernel",
                     launch_matrix_chain(1, kLeadProducts, {partition.fault().get(), 1}, stream));
+}
+
+Result<std::int64_t> passed_after_ns(CudaMarks& marks, std::int64_t begin_ns,
+                                     std::int64_t most_ns) {
+  const Result<std::int64_t> mark = marks.leave();
+  if (!mark.ok()) return mark;
+  while (true) {
+    const Result<std::int64_t> reached = marks.reached();
+    if (!reached.ok()) return reached;
+    const std::int64_t took_ns = MonotonicClock::read_ns() - begin_ns;
+    if (*reached >= *mark) return took_ns;
+    if (took_ns > most_ns) {
+      return Error{"the end of what is in a stream was not seen within " +
+                   std::to_string(most_ns / 1'000'000'000) + " s"};
+    }
+  }
 }
 
 Result<DeviceTimes> measure_times(CudaDevicePartitions& partitions) {

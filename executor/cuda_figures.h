@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +29,10 @@ std::size_t large_message(std::size_t message_bytes);
 /// stream before the device gets there, and the host's time to enqueue it is no
 /// part of what is measured.
 Result<void> launch_lead(CudaPartition& partition, cudaStream_t stream);
+
+/// Leaves a mark in an otherwise busy or idle stream, and looks until it is
+/// passed: how long after `begin_ns` that was. The error: not within `most_ns`.
+Result<std::int64_t> passed_after_ns(CudaMarks& marks, std::int64_t begin_ns, std::int64_t most_ns);
 
 /// Takes some hundred milliseconds.
 Result<DeviceTimes> measure_times(CudaDevicePartitions& partitions);
