@@ -144,10 +144,12 @@ DurationTable draw(const ScenarioResolver& resolver, bool split, int iterations)
 Result<std::vector<std::int64_t>> simulate_steps(const ScenarioResolver& resolver, int iterations,
                                                  int threads,
                                                  const std::function<void()>& on_iteration) {
+  const Result<WorldRunner> runner = WorldRunner::create(resolver);
+  if (!runner.ok()) return runner.error();
   std::vector<std::int64_t> step_ns(static_cast<std::size_t>(iterations));
   std::vector<std::optional<Error>> errors(step_ns.size());
   parallel_for(step_ns.size(), threads, [&](std::size_t i) {
-    const auto runs = WorldRunner(resolver).run(static_cast<int>(i));
+    const auto runs = runner->run(static_cast<int>(i));
     if (!runs.ok()) {
       errors[i] = runs.error();
     } else if (!runs->front().completed) {

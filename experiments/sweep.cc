@@ -32,16 +32,19 @@ std::vector<Piece> pieces_of(const Sweep& sweep) {
   return pieces;
 }
 
-// One resolver per point, made before anything runs, so that a mistake in the
+// One runner per point, made before anything runs, so that a mistake in the
 // last point is told at once.
-Result<std::vector<ScenarioResolver>> resolvers_of(const Sweep& sweep) {
-  std::vector<ScenarioResolver> resolvers;
+Result<std::vector<WorldRunner>> runners_of(const Sweep& sweep) {
+  const Calibration* const calibration = sweep.calibration ? &*sweep.calibration : nullptr;
+  std::vector<WorldRunner> runners;
   for (const SweepPoint& point : sweep.points) {
     Result<ScenarioResolver> resolver = ScenarioResolver::create(point.scenario);
     if (!resolver.ok()) return resolver.error();
-    resolvers.push_back(std::move(resolver).value());
+    Result<WorldRunner> runner = WorldRunner::create(*std::move(resolver), calibration);
+    if (!runner.ok()) return runner.error();
+    runners.push_back(*std::move(runner));
   }
-  return resolvers;
+  return runners;
 }
 
 }  // namespace
@@ -106,17 +109,15 @@ Result<Sweep> plan_sweep(const JsonDocument& document, int iterations) {
 std::size_t pieces_left(const Sweep& sweep) { return pieces_of(sweep).size(); }
 
 Result<void> run_sweep(Sweep& sweep, const SweepControl& control) {
-  const Result<std::vector<ScenarioResolver>> resolvers = resolvers_of(sweep);
-  if (!resolvers.ok()) return resolvers.error();
+  const Result<std::vector<WorldRunner>> runners = runners_of(sweep);
+  if (!runners.ok()) return runners.error();
   const std::vector<Piece> pieces = pieces_of(sweep);
-  const Calibration* const calibration = sweep.calibration ? &*sweep.calibration : nullptr;
   std::mutex mutex;  // guards sweep's runs and done, and errors
   std::map<std::size_t, Error> errors;
   parallel_for(pieces.size(), control.threads, [&](std::size_t index) {
     if (control.interrupted && control.interrupted()) return false;
     const Piece piece = pieces[index];
-    Result<std::vector<SweepRun>> runs =
-        WorldRunner((*resolvers)[piece.point], calibration).run(piece.iteration);
+    Result<std::vector<SweepRun>> runs = (*runners)[piece.point].run(piece.iteration);
     const std::lock_guard lock(mutex);
     if (!runs.ok()) {
       errors.emplace(index, runs.error());

@@ -4,11 +4,13 @@
 
 #include "sim/eager_engine.h"
 #include "sim/simulate.h"
-#include "traces/prepared_case.h"
 
 namespace rrfp {
 
 namespace {
+
+// A schedule that is kept has at most so many tasks: some 12 MB.
+constexpr int kMostKeptTasks = 1 << 20;
 
 // What one replica's run adds to the run of all of them.
 void add_memory(SweepRun& run, std::span<const std::int64_t> peaks,
@@ -25,27 +27,25 @@ void add_memory(SweepRun& run, std::span<const std::int64_t> peaks,
   run.all_ranks_bytes = std::max(run.all_ranks_bytes, all);
 }
 
-Result<ReplicaEnds> run_eager(const Case& given, SweepRun& run) {
-  const Result<std::unique_ptr<const PreparedCase>> prepared = PreparedCase::create(given);
-  if (!prepared.ok()) return prepared.error();
-  EagerEngine engine(**prepared, {});
+ReplicaEnds run_eager(const PreparedCase& prepared, SweepRun& run) {
+  EagerEngine engine(prepared, {});
   engine.run();
   std::vector<std::int64_t> peaks;
   std::vector<std::int64_t> inboxes;
-  for (int rank = 0; rank < given.program.ranks(); ++rank) {
+  for (int rank = 0; rank < prepared.program().ranks(); ++rank) {
     run.busy_ns += engine.busy_ns(rank);
     peaks.push_back(engine.scheduler(rank).admission().peak_bytes());
     inboxes.push_back(engine.peak_inbox_bytes(rank));
   }
   add_memory(run, peaks, inboxes);
   run.completed = run.completed && engine.completed();
-  return replica_ends((*prepared)->program(), engine);
+  return replica_ends(prepared.program(), engine);
 }
 
-Result<ReplicaEnds> run_blocking(const Case& given, SweepRun& run) {
+Result<ReplicaEnds> run_blocking(const PreparedCase& prepared, SweepRun& run) {
   SimulateOptions detail;
   detail.idle_causes = false;
-  const Result<SimulationResult> result = simulate(given, detail);
+  const Result<SimulationResult> result = simulate(prepared, detail);
   if (!result.ok()) return result.error();
   std::vector<std::int64_t> peaks;
   std::vector<std::int64_t> inboxes;
@@ -56,30 +56,44 @@ Result<ReplicaEnds> run_blocking(const Case& given, SweepRun& run) {
   }
   add_memory(run, peaks, inboxes);
   run.completed = run.completed && result->completed;
-  const Result<std::unique_ptr<const PreparedCase>> prepared = PreparedCase::create(given);
-  if (!prepared.ok()) return prepared.error();
-  return replica_ends((*prepared)->program(), *result);
-}
-
-Result<ReplicaEnds> run_one(const Case& given, SweepRun& run) {
-  return given.network.mode == NetworkMode::kEager ? run_eager(given, run)
-                                                   : run_blocking(given, run);
+  return replica_ends(prepared.program(), *result);
 }
 
 }  // namespace
 
-Result<ReplicaEnds> WorldRunner::run_replica(const Case& drawn, SweepRun& run) const {
-  if (calibration_ == nullptr) return run_one(drawn, run);
-  const Result<Case> calibrated = with_calibration(drawn, *calibration_);
-  if (!calibrated.ok()) return calibrated.error();
-  return run_one(*calibrated, run);
+Result<WorldRunner> WorldRunner::create(ScenarioResolver resolver, const Calibration* calibration) {
+  WorldRunner runner(std::move(resolver), calibration);
+  if (Result<void> made = runner.make_schedules(); !made.ok()) return made.error();
+  return runner;
+}
+
+Result<void> WorldRunner::make_schedules() {
+  const std::vector<ScenarioPolicy>& policies = resolver_.scenario().policies;
+  const Program& program = resolver_.program();
+  schedules_.resize(policies.size());
+  if (program.task_ids() > kMostKeptTasks) return {};
+  for (std::size_t policy = 0; policy < policies.size(); ++policy) {
+    const HintSpec& hint = policies[policy].policy.hint;
+    if (looks_at_times(hint)) continue;
+    const auto like = std::find_if(policies.begin(), policies.end(),
+                                   [&](const auto& other) { return other.policy.hint == hint; });
+    std::shared_ptr<const FittedSchedule>& own = schedules_[policy];
+    own = schedules_[static_cast<std::size_t>(like - policies.begin())];
+    if (own != nullptr) continue;
+    Result<FittedSchedule> made = make_fitted_schedule(hint, program);
+    if (!made.ok()) {
+      return Error{"policy \"" + policies[policy].name + "\": " + made.error().message};
+    }
+    own = std::make_shared<const FittedSchedule>(*std::move(made));
+  }
+  return {};
 }
 
 Result<std::vector<SweepRun>> WorldRunner::run(int iteration) const {
   const Scenario& scenario = resolver_.scenario();
-  std::vector<Case> replicas;
+  std::vector<Replica> replicas;
   for (int replica = 0; replica < scenario.data_parallel.replicas; ++replica) {
-    replicas.push_back(resolver_.draw_world(iteration, replica));
+    replicas.push_back({resolver_.draw_world(iteration, replica), {}});
   }
   std::vector<SweepRun> runs;
   for (std::size_t policy = 0; policy < scenario.policies.size(); ++policy) {
@@ -93,15 +107,15 @@ Result<std::vector<SweepRun>> WorldRunner::run(int iteration) const {
   return runs;
 }
 
-Result<SweepRun> WorldRunner::run_policy(int policy, std::vector<Case>& replicas) const {
+Result<SweepRun> WorldRunner::run_policy(int policy, std::vector<Replica>& replicas) const {
   SweepRun run;
   run.completed = true;
   std::vector<ReplicaEnds> ends;
-  for (Case& given : replicas) {
-    if (Result<void> applied = resolver_.apply(policy, given); !applied.ok()) {
+  for (Replica& replica : replicas) {
+    if (Result<void> applied = resolver_.apply(policy, replica.world); !applied.ok()) {
       return applied.error();
     }
-    Result<ReplicaEnds> end = run_replica(given, run);
+    Result<ReplicaEnds> end = run_replica(policy, replica, run);
     if (!end.ok()) return end.error();
     ends.push_back(std::move(end).value());
   }
@@ -112,6 +126,22 @@ Result<SweepRun> WorldRunner::run_policy(int policy, std::vector<Case>& replicas
   }
   run.iteration_ns = iteration_end_ns(ends, sync_ns, group.optimizer_ns);
   return run;
+}
+
+// REQUIRES: the policy was applied to the replica's world.
+Result<ReplicaEnds> WorldRunner::run_replica(int policy, Replica& replica, SweepRun& run) const {
+  std::unique_ptr<const PreparedCase>& last = replica.prepared[replica.world.policy.arrangement];
+  const SharedParts shared = {schedules_[static_cast<std::size_t>(policy)], last.get()};
+  Result<std::unique_ptr<const PreparedCase>> prepared = [&] {
+    if (calibration_ == nullptr) return PreparedCase::create(replica.world, shared);
+    const Result<Case> calibrated = with_calibration(replica.world, *calibration_);
+    if (!calibrated.ok()) return Result<std::unique_ptr<const PreparedCase>>(calibrated.error());
+    return PreparedCase::create(*calibrated, shared);
+  }();
+  if (!prepared.ok()) return prepared.error();
+  last = *std::move(prepared);
+  return replica.world.network.mode == NetworkMode::kEager ? run_eager(*last, run)
+                                                           : run_blocking(*last, run);
 }
 
 }  // namespace rrfp

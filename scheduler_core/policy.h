@@ -43,6 +43,8 @@ struct HintSpec {
   std::uint64_t seed = 0;                ///< of hint "random"
   /// Per rank, in the order in which they stand; empty: the order says nothing.
   std::vector<std::vector<OrderedMessage>> messages{};
+
+  friend bool operator==(const HintSpec&, const HintSpec&) = default;
 };
 
 /// No window: any ready task may start (readiness-first). 1: a pre-committed

@@ -33,6 +33,8 @@ struct StageSpec {
   int rank = 0;
   std::vector<int> predecessors;  ///< lower stage numbers, no repeats
   Backward backward = Backward::kFull;
+
+  friend bool operator==(const StageSpec&, const StageSpec&) = default;
 };
 
 struct ProgramSpec {
@@ -41,6 +43,8 @@ struct ProgramSpec {
   bool split_backward = false;
   bool ordered_accumulation = false;
   std::vector<StageSpec> stages;
+
+  friend bool operator==(const ProgramSpec&, const ProgramSpec&) = default;
 };
 
 /// So that counts of dependencies and of stages on a rank fit 15 bits.

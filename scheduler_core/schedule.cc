@@ -32,7 +32,7 @@ constexpr std::array kTable = {
     ScheduleEntry{"bfw", "any placement: backward, forward, weight", make_bfw},
     ScheduleEntry{"fbw", "any placement: forward, backward, weight", make_fbw},
     ScheduleEntry{"critical-path", "any placement: longest remaining path in expected time first",
-                  make_critical_path},
+                  make_critical_path, true},
     ScheduleEntry{"random", "any placement: a shuffle, by seed", make_random},
 };
 
@@ -196,11 +196,18 @@ Result<Schedule> make_schedule(const HintSpec& hint, const Program& program,
       return takes_none(entry, "group", "interleaved-1f1b");
     }
     if (hint.seed != 0 && entry.make != make_random) return takes_none(entry, "seed", "random");
-    ScheduleContext own = context;
+    ScheduleContext own = entry.looks_at_times ? context : ScheduleContext{};
     own.hint = &hint;
     return entry.make(program, own);
   }
   return unknown_name(hint.name);
+}
+
+bool looks_at_times(const HintSpec& hint) {
+  return hint.order.empty() &&
+         std::any_of(kTable.begin(), kTable.end(), [&](const ScheduleEntry& entry) {
+           return entry.name == hint.name && entry.looks_at_times;
+         });
 }
 
 Result<Program> fit_program(const Program& program, const Schedule& schedule) {
@@ -218,6 +225,15 @@ Result<Program> fit_program(const Program& program, const Schedule& schedule) {
     }
   }
   return changed ? program.with_fused(std::move(fused)) : program;
+}
+
+Result<FittedSchedule> make_fitted_schedule(const HintSpec& hint, const Program& program,
+                                            const ScheduleContext& context) {
+  Result<Schedule> schedule = make_schedule(hint, program, context);
+  if (!schedule.ok()) return schedule.error();
+  Result<Program> fitted = fit_program(program, *schedule);
+  if (!fitted.ok()) return fitted.error();
+  return FittedSchedule{*std::move(schedule), *std::move(fitted)};
 }
 
 }  // namespace rrfp

@@ -45,6 +45,7 @@ struct ScheduleEntry {
   std::string_view name;
   std::string_view summary;  ///< one line for `rrfp schedule --help`
   Result<Schedule> (*make)(const Program& program, const ScheduleContext& context);
+  bool looks_at_times = false;  ///< without it, `make` is shown none
 };
 
 /// All named schedules, in the order in which help lists them.
@@ -57,9 +58,22 @@ std::span<const ScheduleEntry> schedule_table();
 Result<Schedule> make_schedule(const HintSpec& hint, const Program& program,
                                const ScheduleContext& context = {});
 
+/// Whether the schedule depends on expected times, beyond hint and program.
+bool looks_at_times(const HintSpec& hint);
+
 /// `program`, with each backward that `schedule` names B in a split program
 /// fused into one task. The error names a stage and microbatch that has both
 /// B and I or W, or a task that is missing, repeated, or on the wrong rank.
 Result<Program> fit_program(const Program& program, const Schedule& schedule);
+
+/// A schedule, and the program with the backwards that it fuses.
+struct FittedSchedule {
+  Schedule schedule;
+  Program program;
+};
+
+/// make_schedule, then fit_program.
+Result<FittedSchedule> make_fitted_schedule(const HintSpec& hint, const Program& program,
+                                            const ScheduleContext& context = {});
 
 }  // namespace rrfp

@@ -3,7 +3,6 @@
 #include "sim/eager_engine.h"
 #include "sim/rendezvous_engine.h"
 #include "sim/simulate_launch_queue.h"
-#include "traces/prepared_case.h"
 
 namespace rrfp {
 
@@ -22,11 +21,18 @@ Result<void> check_window(const Case& input) {
 }  // namespace
 
 Result<SimulationResult> simulate(const Case& input, const SimulateOptions& options) {
+  // Told first: whoever asks for the wrong mode hears of that.
   if (Result<void> checked = check_window(input); !checked.ok()) return checked.error();
   Result<std::unique_ptr<const PreparedCase>> prepared = PreparedCase::create(input);
   if (!prepared.ok()) return prepared.error();
+  return simulate(**prepared, options);
+}
+
+Result<SimulationResult> simulate(const PreparedCase& prepared, const SimulateOptions& options) {
+  const Case& input = prepared.input();
+  if (Result<void> checked = check_window(input); !checked.ok()) return checked.error();
   if (input.network.mode == NetworkMode::kRendezvous) {
-    SimulationResult result = RendezvousEngine(**prepared).run();
+    SimulationResult result = RendezvousEngine(prepared).run();
     if (!options.messages) result.messages.clear();
     if (!options.idle_causes) {
       for (RankResult& rank : result.ranks) rank.idle_ns = {};
@@ -34,9 +40,9 @@ Result<SimulationResult> simulate(const Case& input, const SimulateOptions& opti
     return result;
   }
   if (input.network.mode == NetworkMode::kLaunchQueue) {
-    return simulate_launch_queue(**prepared, options);
+    return simulate_launch_queue(prepared, options);
   }
-  EagerEngine engine(**prepared, {true, options.idle_causes, options.messages});
+  EagerEngine engine(prepared, {true, options.idle_causes, options.messages});
   engine.run();
   return engine.result();
 }

@@ -3,6 +3,7 @@
 
 #include "scheduler_core/result.h"
 #include "traces/case.h"
+#include "traces/prepared_case.h"
 #include "traces/simulation_result.h"
 
 namespace rrfp {
@@ -17,5 +18,7 @@ struct SimulateOptions {
 /// budget below the least that works, a hint that does not fit, a mode that
 /// needs a window of 1.
 Result<SimulationResult> simulate(const Case& input, const SimulateOptions& options = {});
+Result<SimulationResult> simulate(const PreparedCase& prepared,
+                                  const SimulateOptions& options = {});
 
 }  // namespace rrfp

@@ -3,6 +3,7 @@
 // index. Checks whatever a case can have wrong that its reader cannot see.
 //
 // Tables are by TaskId, or by message: [EdgeId * microbatches + microbatch].
+// What many cases of one scenario have alike, they can share (SharedParts).
 // Thread safety: immutable after create(); share freely.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include "scheduler_core/rank_scheduler.h"
 #include "scheduler_core/schedule.h"
 #include "traces/case.h"
+#include "traces/message_tables.h"
 
 namespace rrfp {
 
@@ -23,14 +25,27 @@ struct RootInput {
   friend bool operator==(const RootInput&, const RootInput&) = default;
 };
 
+class PreparedCase;
+
+/// What need not be made again for a case like others.
+struct SharedParts {
+  /// Of the policy's hint and the program of the case; null: made anew.
+  /// REQUIRES: the hint does not look at times.
+  std::shared_ptr<const FittedSchedule> schedule;
+  /// Its tables of messages are taken where they would come out the same.
+  const PreparedCase* like = nullptr;
+};
+
 class PreparedCase {
  public:
   /// On the heap, since schedulers point into it.
-  static Result<std::unique_ptr<const PreparedCase>> create(const Case& input);
+  static Result<std::unique_ptr<const PreparedCase>> create(const Case& input,
+                                                            const SharedParts& shared = {});
 
   const Case& input() const { return case_; }  ///< as arranged
-  const Program& program() const { return program_; }
-  const Schedule& schedule() const { return schedule_; }
+  /// With fused backwards.
+  const Program& program() const { return fitted_->program; }
+  const Schedule& schedule() const { return fitted_->schedule; }
   /// The given index at each position; empty where that is the given order.
   const std::vector<int>& arrangement() const { return arrangement_; }
 
@@ -39,26 +54,25 @@ class PreparedCase {
   /// Mean of expected_ns over the tasks of the same stage and slot: what a
   /// microbatch of mean cost is expected to take.
   std::int64_t mean_expected_ns(TaskId task) const;
-  const std::vector<std::int64_t>& message_bytes() const { return message_bytes_; }
-  /// How long a message keeps its link busy; empty: no time.
-  const std::vector<std::int64_t>& busy_ns() const { return busy_ns_; }
-  /// From the end of the transmission to the arrival for the group.
-  const std::vector<std::int64_t>& group_latency_ns() const { return group_latency_ns_; }
-  /// The same to the last lane, without votes.
-  const std::vector<std::int64_t>& slowest_latency_ns() const { return slowest_latency_ns_; }
+
+  const std::vector<std::int64_t>& message_bytes() const { return messages_->bytes; }
+  const std::vector<std::int64_t>& busy_ns() const { return messages_->busy_ns; }
+  const std::vector<std::int64_t>& group_latency_ns() const { return messages_->group_latency_ns; }
+  const std::vector<std::int64_t>& slowest_latency_ns() const {
+    return messages_->slowest_latency_ns;
+  }
+  const std::vector<std::int64_t>& expected_transfer_ns() const {
+    return messages_->expected_transfer_ns;
+  }
   /// Latency of one lane. REQUIRES: 0 <= lane < lanes.
-  std::int64_t lane_latency_ns(EdgeId edge, int lane, int microbatch) const;
+  std::int64_t lane_latency_ns(EdgeId edge, int lane, int microbatch) const {
+    return rrfp::lane_latency_ns(case_, edge, lane, microbatch);
+  }
 
   /// Vote and announcement cost nothing with one lane, or in rendezvous mode.
   std::int64_t vote_ns() const { return vote_ns_; }
   std::int64_t start_delay_ns() const { return start_delay_ns_; }
-  bool leader_decides_alone() const {
-    return case_.tensor_parallel.lanes > 1 &&
-           case_.tensor_parallel.coordination == Coordination::kLeader;
-  }
-
-  /// From a finish to the arrival, as schedulers expect it.
-  const std::vector<std::int64_t>& expected_transfer_ns() const { return expected_transfer_ns_; }
+  bool leader_decides_alone() const { return rrfp::leader_decides_alone(case_); }
 
   /// The inputs of a rank's root stages, by time, then stage and microbatch.
   std::span<const RootInput> root_inputs(int rank) const {
@@ -70,22 +84,17 @@ class PreparedCase {
 
  private:
   PreparedCase(Case input, std::vector<int> arrangement);
-  Result<void> prepare();
-  void build_messages();
+  Result<void> prepare(const SharedParts& shared);
+  Result<std::shared_ptr<const FittedSchedule>> fitted_schedule() const;
   void build_root_inputs();
   std::vector<std::int64_t> with_fused(const std::vector<std::int64_t>& by_task) const;
 
   Case case_;
   std::vector<int> arrangement_;
-  Program program_;  // with fused backwards
-  Schedule schedule_;
+  std::shared_ptr<const FittedSchedule> fitted_;
+  std::shared_ptr<const MessageTables> messages_;
   std::vector<std::int64_t> duration_ns_;
   std::vector<std::int64_t> expected_ns_;
-  std::vector<std::int64_t> message_bytes_;
-  std::vector<std::int64_t> busy_ns_;
-  std::vector<std::int64_t> group_latency_ns_;
-  std::vector<std::int64_t> slowest_latency_ns_;
-  std::vector<std::int64_t> expected_transfer_ns_;
   std::vector<std::vector<RootInput>> root_inputs_;  // by rank
   std::int64_t vote_ns_ = 0;
   std::int64_t start_delay_ns_ = 0;
