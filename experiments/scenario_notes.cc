@@ -14,6 +14,13 @@ std::string time_text(std::int64_t ns) {
   return in_unit(ns, unit) + " " + std::string(unit.name);
 }
 
+// In decimal units, as scenarios give them.
+std::string bytes_text(std::int64_t bytes) {
+  if (bytes >= 1'000'000'000) return fixed(static_cast<double>(bytes) / 1e9, 3) + " GB";
+  if (bytes >= 1'000'000) return fixed(static_cast<double>(bytes) / 1e6, 3) + " MB";
+  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+}
+
 // What an iteration has beyond the tasks of one replica.
 std::string end_of_iteration(const Scenario& scenario) {
   const DataParallel& group = scenario.data_parallel;
@@ -61,10 +68,8 @@ std::string activation_note(const Scenario& scenario) {
     return "note: memory in activations of one stage and microbatch; the scenario gives no size "
            "(/memory/activation_mb)\n";
   }
-  const std::int64_t bytes = largest_activation_bytes(scenario);
-  const DisplayUnit unit = byte_unit(bytes);
-  return "note: memory in activations, of which the largest is " + in_unit(bytes, unit) + " " +
-         std::string(unit.name) + "\n";
+  return "note: memory in activations, of which the largest is " +
+         bytes_text(largest_activation_bytes(scenario)) + "\n";
 }
 
 std::string unit_memory_note(const Scenario& scenario) {

@@ -24,7 +24,7 @@ TEST(Init, ScenarioRunsAsItIs) {
   EXPECT_EQ(made.out, "wrote " + path + "; `rrfp sweep " + path + "` runs it\n");
   const Ran swept = run_rrfp({"sweep", path, "--iterations", "2"});
   EXPECT_EQ(swept.status, 0) << swept.err;
-  EXPECT_NE(swept.out.find("zb-h1 ready-first"), std::string::npos) << swept.out;
+  EXPECT_NE(swept.out.find("zb-h1 ready+wait"), std::string::npos) << swept.out;
   EXPECT_EQ(run_rrfp({"simulate", path, "--policy", "zb-h1"}).status, 0);
   // The file is the user's from now on.
   const Ran again = run_rrfp(init({"--out", path}));

@@ -40,7 +40,7 @@ TEST(ScenarioNotes, TheSizeOfAnActivationIsNamedOnce) {
   EXPECT_TRUE(has(run_rrfp({"simulate", unsized}).out, "a byte of memory is an activation"));
   EXPECT_FALSE(has(run_rrfp({"simulate", sized}).out, "a byte of memory"));
   const std::string swept = run_rrfp({"sweep", sized}).out;
-  const std::string note = "note: memory in activations, of which the largest is 11.444 MiB\n";
+  const std::string note = "note: memory in activations, of which the largest is 12.000 MB\n";
   const std::size_t at = swept.find(note);
   ASSERT_NE(at, std::string::npos) << swept;
   EXPECT_EQ(swept.find(note, at + 1), std::string::npos) << "the same for both points";
