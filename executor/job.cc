@@ -162,7 +162,9 @@ Result<void> Job::check_launch(TransportKind kind, const Grid& grid) {
   if (kind == TransportKind::kThreads) return {};
   const Result<Launch> launch =
       kind == TransportKind::kTcp ? find_tcp_launch(environment) : find_launch(environment);
-  if (!launch.ok() || launch->processes == 0) return {};  // which open() tells
+  // What is wrong with the launcher open() tells.
+  const bool says = launch.ok() && launch->by != Launch::By::kNobody && launch->processes > 0;
+  if (!says) return {};
   if (kind == TransportKind::kAuto) kind = transport_for(*launch);
   return kind == TransportKind::kThreads ? Result<void>() : check(kind, grid, launch->processes);
 }
