@@ -12,8 +12,8 @@
 # variables that all processes are to have, beside RRFP_*, NCCL_*, CUDA_* and LD_LIBRARY_PATH. SSH:
 # instead of "ssh -tt", whose end the other side notices.
 #
-# torchrun could do the same, but its agent listens at MASTER_PORT itself, so name another (not tried):
-#   torchrun --nnodes ... --nproc-per-node 8 --no-python env MASTER_PORT=29600 build/release/rrfp run ...
+# torchrun does the same (not tried); README.md says at which port processes then meet:
+#   torchrun --nnodes ... --nproc-per-node 8 --no-python build/release/rrfp run ...
 set -euo pipefail
 if [ "$#" -lt 3 ]; then
   sed -n '2,4p' "$0" >&2
