@@ -54,10 +54,8 @@ Error wrong(std::string_view option, const std::string& found, const std::string
 
 /// A whole number from `least` to a billion.
 std::optional<int> small_number(const std::string& word, int least) {
-  const bool digits = !word.empty() && word.size() <= 9 &&
-                      word.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::stoi(word) < least) return std::nullopt;
-  return std::stoi(word);
+  const std::optional<std::int64_t> number = whole_number(word, least, 1'000'000'000);
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
 Result<std::vector<int>> windows_of(const Options& options) {

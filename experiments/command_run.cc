@@ -56,6 +56,8 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
+constexpr std::int64_t kLongestStallMs = 86'400'000;  // a day
+
 // "stall:2:2F1:5": the endpoint is lane 0 of the rank in replica 0.
 Result<Injected> read_fault(const std::string& text, const RunPlan& plan) {
   const Error wrong{"--inject: found \"" + text +
@@ -72,13 +74,16 @@ Result<Injected> read_fault(const std::string& text, const RunPlan& plan) {
     return wrong;
   }
   if (parts.size() != (stall ? 4U : 3U)) return wrong;
-  const int rank = std::atoi(parts[1].c_str());
+  const std::optional<std::int64_t> rank = whole_number(parts[1], 0, plan.grid.ranks - 1);
   const Result<Task> task = parse_task(parts[2]);
-  if (!task.ok() || rank < 0 || rank >= plan.grid.ranks) return wrong;
-  fault.endpoint = plan.grid.endpoint({0, rank, 0});
+  if (!task.ok() || !rank) return wrong;
+  fault.endpoint = plan.grid.endpoint({0, static_cast<int>(*rank), 0});
   fault.task = plan.world(0, 0).program().find(*task);
   if (fault.task == kNoTask) return wrong;
-  if (stall) fault.ns = std::atoll(parts[3].c_str()) * 1'000'000;
+  if (!stall) return fault;
+  const std::optional<std::int64_t> stall_ms = whole_number(parts[3], 0, kLongestStallMs);
+  if (!stall_ms) return wrong;
+  fault.ns = *stall_ms * 1'000'000;
   return fault;
 }
 

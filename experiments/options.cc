@@ -47,7 +47,7 @@ po::options_description describe(std::span<const OptionRow> rows) {
 }
 
 template <typename T>
-std::optional<T> read_number(const std::string& text) {
+std::optional<T> read_number(std::string_view text) {
   T value{};
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -69,6 +69,12 @@ Error not_one_of(const std::string& field, std::string_view found,
   for (const std::string_view word : words) add_to_list(list, word);
   return Error{field + ": unknown " + in_quotes(found) + "; did you mean " +
                in_quotes(nearest(found, words)) + "? Allowed: " + list};
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text, std::int64_t least,
+                                         std::int64_t most) {
+  const std::optional<std::int64_t> number = read_number<std::int64_t>(text);
+  return number && *number >= least && *number <= most ? number : std::nullopt;
 }
 
 Result<Options> Options::parse(std::span<const OptionRow> rows, int max_operands,

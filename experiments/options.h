@@ -31,6 +31,10 @@ struct OptionRow {
   Alike alike = Alike::kValue;
 };
 
+/// All of `text` as a whole number within both ends, in digits alone.
+std::optional<std::int64_t> whole_number(std::string_view text, std::int64_t least,
+                                         std::int64_t most);
+
 class Options {
  public:
   /// The error names the option, and the known one nearest to it.

@@ -119,9 +119,12 @@ TEST(Program, KilledAnywhereTheFilesCanBeReadUpToThere) {
 }
 
 TEST(Program, SaysWhatIsWrongWithAFault) {
-  const EndedProgram ran = rrfp({"run", scenario("", kBfw), "--inject", "kill:9:2F3"});
-  EXPECT_EQ(ran.status, 2);
-  EXPECT_TRUE(ran.has("--inject: found \"kill:9:2F3\"")) << ran.text;
+  for (const std::string fault :
+       {"kill:9:2F3", "kill:one:2F3", "stall:1:1F3:5ms", "stall:1:1F3:99999999999999999"}) {
+    const EndedProgram ran = rrfp({"run", scenario("", kBfw), "--inject", fault});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_TRUE(ran.has("--inject: found \"" + fault + "\"")) << ran.text;
+  }
 }
 
 TEST(Program, CalibratesAndValidates) {
