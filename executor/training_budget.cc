@@ -33,6 +33,30 @@ std::int64_t at(std::span<const std::int64_t> bytes, std::size_t index) {
   return bytes.empty() ? 0 : bytes[index];
 }
 
+bool has_weight_tasks(const Program& program, int stage) {
+  for (int m = 0; m < program.microbatches(); ++m) {
+    if (program.exists(program.task_id(stage, Slot::kWeight, m))) return true;
+  }
+  return false;
+}
+
+// Whether all but the rank's tokens of whatever fits a budget of `from` lies in the room beyond
+// them, however it is filled. By shares it does not where small microbatches fill a token, nor
+// where stashes alone do while another stage takes more.
+bool tokens_stand_apart(const Program& program, const MemoryModel& from, int rank) {
+  if (rule_for(program) == AdmissionRule::kOldestFirst) return true;
+  const auto& stages = program.stages_of(rank);
+  for (const int stage : stages) {
+    if (stages.size() > 1 && has_weight_tasks(program, stage)) return false;
+    const std::int64_t token = token_bytes(program, from.activation_bytes, stage);
+    for (int m = 0; m < program.microbatches(); ++m) {
+      const auto index = static_cast<std::size_t>(stage * program.microbatches() + m);
+      if (at(from.activation_bytes, index) != token) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::int64_t training_budget(const Program& program, const MemoryModel& from, const MemoryModel& to,
@@ -48,8 +72,11 @@ std::int64_t training_budget(const Program& program, const MemoryModel& from, co
       growth.add(at(stashes, index), to.weight_stash_bytes[index]);
     }
   }
-  const std::int64_t room = budget_bytes - least_budget(program, from.activation_bytes, rank);
-  const Wide budget = least_budget(program, to.activation_bytes, rank) + growth.of(room);
+  Wide budget = growth.of(budget_bytes);
+  if (tokens_stand_apart(program, from, rank)) {
+    const std::int64_t room = budget_bytes - least_budget(program, from.activation_bytes, rank);
+    budget = least_budget(program, to.activation_bytes, rank) + growth.of(room);
+  }
   return static_cast<std::int64_t>(std::min(budget, Wide{1} << 62));
 }
 

@@ -1,10 +1,14 @@
 // A budget of a case, in the bytes that the model takes of a microbatch.
 //
-// Invariant: what fits the budget of the case, of activations and of what waits
-// for W, fits the budget of the training; so an order that the one lets through
-// the other lets through too. Proportion to the least that works would not do:
-// of two stages on a rank, the case may fill its budget with the smaller one's
-// activations or with the larger one's.
+// Invariant: an order of a rank's tasks that the budget of the case lets through,
+// the budget of the training lets through too. For every piece that a task takes
+// or leaves grows by at most one factor, and with it whatever is summed.
+//
+// Where it is sure that only the room beyond the least that works needs to grow
+// so, only that does, and the budget is the tighter for it: oldest first, what
+// has no token is in that room; by shares, so is all but one microbatch of each
+// stage, where those of a stage are of one size and no stage that holds nothing
+// but stashes waits beside another.
 //
 // Thread safety: pure function.
 #pragma once
@@ -16,9 +20,8 @@
 
 namespace rrfp {
 
-/// The room beyond the least that works grows as much as does that microbatch
-/// of the rank which grows most. REQUIRES: budget_bytes >= least_budget of `from`; `to` has both
-/// tables, and no stash of it exceeds its activation.
+/// REQUIRES: budget_bytes >= least_budget of `from`; `to` has both tables, and
+/// no stash of it exceeds its activation.
 std::int64_t training_budget(const Program& program, const MemoryModel& from, const MemoryModel& to,
                              int rank, std::int64_t budget_bytes);
 

@@ -298,7 +298,7 @@ TEST(Training, ALossThatIsNoNumberStopsTheRunAndNamesTheStep) {
   }
 }
 
-TEST(Training, CasesCountBytesAndKeepTheProportionOfBudgets) {
+TEST(Training, CasesCountTheBytesOfTheModel) {
   ModelSpec model = small_setup().spec.model;
   model.longest = 12;
   Case base = case_of({2, 3, true});
