@@ -36,7 +36,7 @@ std::string_view name_of(TransportKind kind);
 /// How processes that meet over TCP wait for each other.
 struct JobMeeting {
   std::int64_t patience_ns = 60'000'000'000;
-  /// Told once where it takes long: who waits for whom, for people.
+  /// Told where it takes long, by any call of the job: who waits for whom, for people.
   std::function<void(const std::string& who_waits)> on_slow;
 };
 

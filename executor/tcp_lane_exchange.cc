@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+
+#include "executor/tcp_session.h"
 
 namespace rrfp {
 
@@ -39,7 +42,7 @@ Result<std::vector<Payload>> TcpLaneExchange::exchange(Payload mine) {
       all.push_back(std::move(mine));
       continue;
     }
-    Result<Payload> part = part_of(member, until_ns);
+    Result<Payload> part = part_of(member, now_ns + kTcpSlowNs, until_ns);
     if (!part.ok()) return part.error();
     all.push_back(std::move(*part));
   }
@@ -49,10 +52,15 @@ Result<std::vector<Payload>> TcpLaneExchange::exchange(Payload mine) {
   return all;
 }
 
-Result<Payload> TcpLaneExchange::part_of(int member, std::int64_t until_ns) {
+Result<Payload> TcpLaneExchange::part_of(int member, std::int64_t slow_from_ns,
+                                         std::int64_t until_ns) {
   TcpLaneParts::Lane& lane = parts_.of(number_, member);
   const auto over = [&] { return lane.gone || mesh_.lost(member) || !parts_.ended().empty(); };
-  mesh_.wait_for([&] { return !lane.parts.empty() || over(); }, until_ns);
+  const auto known = [&] { return !lane.parts.empty() || over(); };
+  if (on_slow_ && slow_from_ns < until_ns && !mesh_.wait_for(known, slow_from_ns)) {
+    std::exchange(on_slow_, nullptr)(member);
+  }
+  mesh_.wait_for(known, until_ns);
   if (!lane.parts.empty()) {
     Payload part = std::move(lane.parts.front());
     lane.parts.pop_front();

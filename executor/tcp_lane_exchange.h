@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -43,6 +44,10 @@ class TcpLaneExchange final : public LaneExchange {
   TcpLaneExchange(const TcpLaneExchange&) = delete;
   TcpLaneExchange& operator=(const TcpLaneExchange&) = delete;
 
+  /// Of the process that the next exchange waits for, once, where it does so for
+  /// kTcpSlowNs.
+  void on_slow(std::function<void(int process)> handler) { on_slow_ = std::move(handler); }
+
   int lanes() const override { return static_cast<int>(members_.size()); }
   Result<std::vector<Payload>> exchange(Payload mine) override;
   void leave() override;
@@ -50,13 +55,14 @@ class TcpLaneExchange final : public LaneExchange {
  private:
   void send_to_others(TcpFrame::Kind kind, const Payload& payload);
   /// The part of process `member` that comes next, waited for.
-  Result<Payload> part_of(int member, std::int64_t until_ns);
+  Result<Payload> part_of(int member, std::int64_t slow_from_ns, std::int64_t until_ns);
 
   TcpMesh& mesh_;
   TcpLaneParts& parts_;
   const int number_;
   const std::vector<int> members_;
   const std::int64_t patience_ns_;
+  std::function<void(int)> on_slow_;
 };
 
 /// One that cannot take place.

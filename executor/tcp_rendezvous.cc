@@ -30,8 +30,6 @@ constexpr std::chrono::milliseconds kLongestPause(320);
 constexpr std::chrono::seconds kLastWord(5);
 // The name of process 0 may be known only after it was started.
 constexpr std::chrono::seconds kUntilKnown(15);
-// A meeting that takes longer is told of.
-constexpr std::chrono::seconds kSlow(2);
 
 TcpAddress to_address(const boost::asio::ip::address& address, std::uint32_t port) {
   namespace ip = boost::asio::ip;
@@ -100,7 +98,7 @@ class Meeting {
   TimePoint known_by_ = std::chrono::steady_clock::now() + kUntilKnown;
   TcpHello hello_;
   std::string lacks_;  // why process 0 is not reached yet
-  boost::asio::steady_timer slow_{context_, kSlow};
+  boost::asio::steady_timer slow_{context_, std::chrono::nanoseconds(kTcpSlowNs)};
   // Shared with a handler that may be left in the context.
   std::shared_ptr<std::function<std::string()>> waits_ =
       std::make_shared<std::function<std::string()>>();

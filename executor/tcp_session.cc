@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <exception>
+#include <optional>
+#include <string>
 
 #include "executor/tcp_lane_exchange.h"
 #include "executor/tcp_mesh.h"
@@ -22,6 +24,8 @@ class TcpSession final : public ProcessSession {
              const TcpSettings& settings)
       : mesh_(std::move(context), std::move(sockets), settings.process, settings.spin_ns),
         transport_(mesh_),
+        patience_ns_(settings.patience_ns),
+        on_slow_(settings.on_slow),
         leave_patience_ns_(settings.leave_patience_ns),
         came_(static_cast<std::size_t>(settings.processes)),
         left_(static_cast<std::size_t>(settings.processes)) {
@@ -35,24 +39,25 @@ class TcpSession final : public ProcessSession {
   [[noreturn]] void abort(int status) override;
   void finish() override;
 
-  /// All have met all others by `until_ns`. The error: one has not. Once.
-  Result<void> come_so_far(std::int64_t until_ns);
+  /// All have met all others. The error: one has not, within the patience. Once.
+  Result<void> come_so_far();
 
  private:
   void take(const TcpFrame& frame, Payload payload);
-  // That are neither this one nor lost.
-  template <typename Of>
-  bool all_others(const Of& of) const {
-    for (int process = 0; process < mesh_.processes(); ++process) {
-      if (process == mesh_.process() || mesh_.lost(process)) continue;
-      if (!of(static_cast<std::size_t>(process))) return false;
-    }
-    return true;
+  // The first that is not among `those`, of all that are neither this one nor lost.
+  std::optional<int> first_outside(const std::vector<bool>& those) const;
+  std::string own_name() const {
+    return "process " + std::to_string(mesh_.process()) + " of " +
+           std::to_string(mesh_.processes());
   }
+  // `process`: which this one waits for.
+  void tell_slow(int process, const std::string& what_of_it) const;
 
   TcpMesh mesh_;
   TcpTransport transport_;
   TcpLaneParts parts_;
+  const std::int64_t patience_ns_;
+  const std::function<void(const std::string&)> on_slow_;  // may be empty
   const std::int64_t leave_patience_ns_;
   int exchanges_ = 0;       // made so far, by every process alike
   std::vector<bool> came_;  // has met all others
@@ -88,7 +93,22 @@ void TcpSession::take(const TcpFrame& frame, Payload payload) {
   }
 }
 
-// Everybody tells everybody where it belongs, in an exchange of all.
+std::optional<int> TcpSession::first_outside(const std::vector<bool>& those) const {
+  for (int process = 0; process < mesh_.processes(); ++process) {
+    if (process == mesh_.process() || mesh_.lost(process)) continue;
+    if (!those[static_cast<std::size_t>(process)]) return process;
+  }
+  return std::nullopt;
+}
+
+void TcpSession::tell_slow(int process, const std::string& what_of_it) const {
+  if (!on_slow_) return;
+  on_slow_("TCP: " + own_name() + " waits for process " + std::to_string(process) + ", which " +
+           what_of_it);
+}
+
+// Everybody tells everybody where it belongs, in an exchange of all. What the processes did before
+// may have taken them longer than the lanes may take.
 std::unique_ptr<LaneExchange> TcpSession::lane_exchange(int group, int lane,
                                                         std::int64_t patience_ns) {
   struct Place {
@@ -102,7 +122,8 @@ std::unique_ptr<LaneExchange> TcpSession::lane_exchange(int group, int lane,
   const Place own = {group, lane};
   Payload mine(sizeof(own));
   std::memcpy(mine.data(), &own, sizeof(own));
-  TcpLaneExchange all(mesh_, parts_, number, everybody, kNever);
+  TcpLaneExchange all(mesh_, parts_, number, everybody, std::max(patience_ns, patience_ns_));
+  all.on_slow([this](int process) { tell_slow(process, "has met all others and does not go on"); });
   const Result<std::vector<Payload>> places = all.exchange(std::move(mine));
   if (!places.ok()) return std::make_unique<BrokenLaneExchange>(places.error());
   std::vector<std::pair<int, int>> members;  // (lane, process)
@@ -118,18 +139,21 @@ std::unique_ptr<LaneExchange> TcpSession::lane_exchange(int group, int lane,
                                            patience_ns);
 }
 
-Result<void> TcpSession::come_so_far(std::int64_t until_ns) {
+Result<void> TcpSession::come_so_far() {
   TcpFrame frame;
   frame.kind = TcpFrame::Kind::kBarrier;
   mesh_.send_to_all(frame);
-  const bool all = mesh_.wait_for(
-      [this] {
-        return mesh_.first_loss() || all_others([this](std::size_t other) { return came_[other]; });
-      },
-      until_ns);
+  const std::int64_t now_ns = MonotonicClock::read_ns();
+  const auto done = [this] { return mesh_.first_loss() || !first_outside(came_); };
+  if (patience_ns_ > kTcpSlowNs && !mesh_.wait_for(done, now_ns + kTcpSlowNs)) {
+    tell_slow(*first_outside(came_), "has not met all others");
+  }
+  mesh_.wait_for(done, now_ns + patience_ns_);
   if (const auto& loss = mesh_.first_loss()) return Error{loss->what};
-  if (!all) return Error{"a process has met all others and does not go on"};
-  return {};
+  const std::optional<int> missing = first_outside(came_);
+  if (!missing) return {};
+  return Error{own_name() + " waited in vain for process " + std::to_string(*missing) +
+               ", which has not met all others"};
 }
 
 void TcpSession::abort(int status) {
@@ -146,11 +170,8 @@ void TcpSession::finish() {
   frame.kind = TcpFrame::Kind::kLeave;
   mesh_.send_to_all(frame);
   // Nobody closes a connection on which something may be on its way.
-  mesh_.wait_for(
-      [this] {
-        return mesh_.flushed() && all_others([this](std::size_t other) { return left_[other]; });
-      },
-      MonotonicClock::read_ns() + leave_patience_ns_);
+  mesh_.wait_for([this] { return mesh_.flushed() && !first_outside(left_); },
+                 MonotonicClock::read_ns() + leave_patience_ns_);
   mesh_.close();
 }
 
@@ -163,8 +184,7 @@ Result<std::unique_ptr<ProcessSession>> open_tcp(const TcpSettings& settings) {
     Result<std::vector<TcpSocket>> sockets = meet_over_tcp(*context, settings);
     if (!sockets.ok()) return sockets.error();
     auto session = std::make_unique<TcpSession>(std::move(context), std::move(*sockets), settings);
-    if (Result<void> met = session->come_so_far(MonotonicClock::read_ns() + settings.patience_ns);
-        !met.ok()) {
+    if (Result<void> met = session->come_so_far(); !met.ok()) {
       return Error{"TCP: " + met.error().message};
     }
     return std::unique_ptr<ProcessSession>(std::move(session));

@@ -14,15 +14,18 @@
 
 namespace rrfp {
 
+/// A wait for processes on their way into the job that takes longer is told of.
+inline constexpr std::int64_t kTcpSlowNs = 2'000'000'000;
+
 struct TcpSettings {
   int process = 0;
   int processes = 1;
   std::string address;                    ///< of the host of process 0, or its name
   int port = 0;                           ///< where process 0 listens
   std::string port_from = "MASTER_PORT";  ///< who says so, for people
-  /// For all processes to come.
+  /// For all processes to come, and to make each exchange of lanes with the others.
   std::int64_t patience_ns = 60'000'000'000;
-  /// Told once where that takes long: who waits for whom, for people.
+  /// Told where that takes long: who waits for whom, for people.
   std::function<void(const std::string& who_waits)> on_slow;
   /// How long one that has done its part waits for others that have not.
   std::int64_t leave_patience_ns = 60'000'000'000;

@@ -38,6 +38,7 @@ void JobCommand::tell(const std::string& message) {
 }
 
 void JobCommand::on_slow(const Result<void>& able, const std::string& who_waits) {
+  if (told_) return;
   told_ = !able.ok();
   if (!able.ok()) return tell(able.error().message + "\n(" + who_waits + ", to tell them)");
   const bool unasked = transport_ == TransportKind::kAuto;
@@ -48,7 +49,8 @@ Result<void> JobCommand::meet(const Result<void>& able, const Options* options,
                               const JobInputs& inputs) {
   JobMeeting meeting;
   if (!able.ok()) meeting.patience_ns = kPatienceToTellNs;
-  meeting.on_slow = [&](const std::string& who_waits) { on_slow(able, who_waits); };
+  // The job keeps it.
+  meeting.on_slow = [this, able](const std::string& who_waits) { on_slow(able, who_waits); };
   Result<Job> opened = Job::open(transport_, meeting);
   if (!opened.ok()) return able.ok() ? opened.error() : able.error();
   job_.emplace(std::move(*opened));

@@ -155,6 +155,62 @@ TEST(TcpRendezvous, TheLossOfOneThatWasMetEndsTheWait) {
   EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 2'000 * kMillisecond);
 }
 
+// One that is taken for process 1 of 2, says so much and then nothing more.
+void stand_in(RawPeer& peer, const std::vector<TcpFrame>& said) {
+  const TcpHello hello = hello_of(1, 2);
+  peer.say(&hello, sizeof(hello));
+  TcpAnswer answer;
+  std::array<TcpAddress, 2> addresses;
+  EXPECT_TRUE(peer.hear(&answer, sizeof(answer)));
+  EXPECT_TRUE(peer.hear(addresses.data(), sizeof(addresses)));
+  for (const TcpFrame& frame : said) peer.say(&frame, sizeof(frame));
+}
+
+TcpFrame frame_of_1(TcpFrame::Kind kind) {
+  TcpFrame frame;
+  frame.kind = kind;
+  frame.letter.from = 1;
+  frame.letter.to = 0;
+  return frame;
+}
+
+// A process may fall silent at any point, and its connection stay open.
+TEST(TcpRendezvous, OneThatIsSilentOnceItHasMetUsIsToldOfAndGivenUp) {
+  TcpSettings settings = settings_for(0, 2, free_port(), 2'300 * kMillisecond);
+  std::vector<std::string> told;
+  settings.on_slow = [&told](const std::string& text) { told.push_back(text); };
+  OpenedSession session = Error{"not opened"};
+  std::thread host([&] { session = open_tcp(settings); });
+  RawPeer peer(settings.port);
+  stand_in(peer, {});
+  host.join();
+  EXPECT_TRUE(
+      has(session, "process 0 of 2 waited in vain for process 1, which has not met all others"))
+      << message_of(session);
+  EXPECT_EQ(told, std::vector<std::string>({"TCP: process 0 of 2 waits for process 1, which has "
+                                            "not met all others"}));
+}
+
+TEST(TcpRendezvous, OneThatIsSilentOnceItHasMetAllIsToldOfAndGivenUp) {
+  TcpSettings settings = settings_for(0, 2, free_port(), 2'300 * kMillisecond);
+  std::vector<std::string> told;
+  settings.on_slow = [&told](const std::string& text) { told.push_back(text); };
+  OpenedSession session = Error{"not opened"};
+  std::thread host([&] { session = open_tcp(settings); });
+  RawPeer peer(settings.port);
+  stand_in(peer, {frame_of_1(TcpFrame::Kind::kBarrier)});
+  host.join();
+  ASSERT_TRUE(session.ok()) << message_of(session);
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  const auto exchange = (*session)->lane_exchange(0, 0, kMillisecond);
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 10'000 * kMillisecond);
+  const Result<std::vector<Payload>> all = exchange->exchange(Payload(1));
+  EXPECT_EQ(all.ok() ? "no error" : all.error().message,
+            "lane 0 waited in vain for process 1 of its group");
+  EXPECT_EQ(told, std::vector<std::string>({"TCP: process 0 of 2 waits for process 1, which has "
+                                            "met all others and does not go on"}));
+}
+
 TEST(TcpRendezvous, TheLimitOfOpenFilesIsRaisedWhereItMayBe) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
