@@ -53,7 +53,6 @@ CudaPeers peers_of(const RunPlan& plan, Job& job) {
 Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::optional<int> gpu,
                                                   const RunPlan& plan, Job& job,
                                                   const Preparation& prepare) {
-  if (Result<void> fits = job.check_size(plan.grid); !fits.ok()) return fits.error();
   const CudaPeers peers = peers_of(plan, job);
   settings.grid = plan.grid;
   settings.device = gpu.value_or(0);

@@ -26,7 +26,7 @@ struct Launch {
   std::optional<int> local_process;  ///< on its host; none: the launcher does not say
   std::string address;               ///< kTorchrun and over TCP: where process 0 listens
   int port = 0;                      ///< see find_tcp_launch()
-  std::string port_from;             ///< the variable that says so
+  std::string port_from;             ///< who says so, for people
 };
 
 /// Over TCP each process is connected to every other one.

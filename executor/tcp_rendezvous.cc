@@ -157,7 +157,8 @@ Result<std::vector<TcpSocket>> Meeting::host() {
     reception.give_up();
     return error("waited in vain at port " + std::to_string(settings_.port) + " for " +
                  reception.missing() +
-                 "; every process needs the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE");
+                 "; every process needs the same MASTER_ADDR, WORLD_SIZE and port (" +
+                 settings_.port_from + ")");
   }
   now(nullptr);
   std::random_device random;
