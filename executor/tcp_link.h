@@ -37,6 +37,8 @@ class TcpLink {
   /// Nothing waits to be taken by the kernel.
   bool flushed() const { return outgoing_.empty(); }
   void close();
+  /// Closes, and tells the owner why, once.
+  void lose(const std::string& why);
 
  private:
   struct Outgoing {
@@ -53,7 +55,6 @@ class TcpLink {
   void take(std::size_t bytes);
   bool take_head();
   void hand_over();
-  void lose(const std::string& why);
 
   boost::asio::ip::tcp::socket socket_;
   const int self_;

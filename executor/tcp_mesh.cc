@@ -90,6 +90,10 @@ void TcpMesh::on_lost(int process, const std::string& why) {
                  MonotonicClock::read_ns()};
 }
 
+void TcpMesh::lose(int process, const std::string& why) {
+  links_[static_cast<std::size_t>(process)]->lose(why);
+}
+
 void TcpMesh::close() {
   for (const auto& link : links_) {
     if (link != nullptr) link->close();

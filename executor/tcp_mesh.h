@@ -55,6 +55,8 @@ class TcpMesh final : public TcpLink::Owner {
   /// Tells of what comes until `done`. False: not by `until_ns`.
   bool wait_for(const std::function<bool()>& done, std::int64_t until_ns);
 
+  /// Hears `process`, another one, no more: `why` says what it has done.
+  void lose(int process, const std::string& why);
   bool lost(int process) const { return lost_[static_cast<std::size_t>(process)]; }
   const std::optional<Loss>& first_loss() const { return first_loss_; }
   void close();

@@ -25,10 +25,8 @@ std::string to_text(const boost::asio::ip::address& address) {
 }
 
 // The other end is closed, whatever is still to be read.
-bool is_gone(const boost::asio::ip::tcp::socket& socket) {
-  // Asio asks for more than to look.
-  auto& handle = const_cast<boost::asio::ip::tcp::socket&>(socket);
-  pollfd look = {handle.native_handle(), POLLRDHUP, 0};
+bool is_gone(boost::asio::ip::tcp::socket& socket) {
+  pollfd look = {socket.native_handle(), POLLRDHUP, 0};
   return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
@@ -56,7 +54,7 @@ TcpReception::~TcpReception() {
 }
 
 bool TcpReception::run_until(std::chrono::steady_clock::time_point until,
-                             const std::vector<boost::asio::ip::tcp::socket>& connected) {
+                             std::vector<boost::asio::ip::tcp::socket>* connected) {
   auto next_look = std::chrono::steady_clock::now() + kBetweenLooks;
   while (missing_ > 0 && failure_.empty() && std::chrono::steady_clock::now() < until) {
     context_.run_one_until(std::min(until, next_look));
@@ -67,9 +65,10 @@ bool TcpReception::run_until(std::chrono::steady_clock::time_point until,
   return missing_ == 0 && failure_.empty();
 }
 
-void TcpReception::look_for_losses(const std::vector<boost::asio::ip::tcp::socket>& connected) {
-  for (std::size_t process = 0; process < connected.size(); ++process) {
-    if (is_gone(connected[process])) failure_ = "process " + std::to_string(process) + " is lost";
+void TcpReception::look_for_losses(std::vector<boost::asio::ip::tcp::socket>* connected) {
+  for (std::size_t process = 0; connected != nullptr && process < connected->size(); ++process) {
+    if (is_gone((*connected)[process]))
+      failure_ = "process " + std::to_string(process) + " is lost";
   }
   for (std::size_t process = 0; process < arrivals_.size(); ++process) {
     Arrival& arrival = arrivals_[process];

@@ -42,9 +42,9 @@ class TcpReception {
   /// Told who has left again, for people.
   void on_left(std::function<void(const std::string& who)> tell) { on_left_ = std::move(tell); }
   /// True once all have come; false where it cannot be, or `until` is over.
-  /// `connected`: those below `first`, without whom it cannot be.
+  /// `connected`: those below `first`, if any, without whom it cannot be.
   bool run_until(std::chrono::steady_clock::time_point until,
-                 const std::vector<boost::asio::ip::tcp::socket>& connected = {});
+                 std::vector<boost::asio::ip::tcp::socket>* connected = nullptr);
   /// By process; those below `first` are not open.
   std::vector<Arrival>& arrivals() { return arrivals_; }
   /// Who has not come, for people, and who else has.
@@ -61,7 +61,7 @@ class TcpReception {
   static constexpr std::size_t kMostSilentGuests = 512;
   static constexpr std::chrono::milliseconds kBetweenLooks{100};
 
-  void look_for_losses(const std::vector<boost::asio::ip::tcp::socket>& connected);
+  void look_for_losses(std::vector<boost::asio::ip::tcp::socket>* connected);
   void accept();
   void listen_to(std::list<Guest>::iterator guest);
   void on_hello(Guest& guest);

@@ -299,7 +299,7 @@ Result<std::vector<TcpSocket>> Meeting::join() {
     if (!socket.ok()) return socket.error();
     sockets.push_back(std::move(*socket));
   }
-  if (!reception.run_until(until_, sockets)) {
+  if (!reception.run_until(until_, &sockets)) {
     return error("waited in vain for " + reception.missing());
   }
   std::vector<TcpReception::Arrival>& arrivals = reception.arrivals();

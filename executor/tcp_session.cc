@@ -67,6 +67,15 @@ class TcpSession final : public ProcessSession {
 void TcpSession::take(const TcpFrame& frame, Payload payload) {
   const int from = frame.letter.from;
   const auto at = static_cast<std::size_t>(from);
+  const bool of_exchange =
+      frame.kind == TcpFrame::Kind::kPart || frame.kind == TcpFrame::Kind::kNoLane;
+  // Others may have begun the exchange that is next here, and none behind it: that takes a part of
+  // this process.
+  if (of_exchange && frame.number > exchanges_) {
+    mesh_.lose(from, "it has sent a part of exchange " + std::to_string(frame.number) +
+                         " where exchange " + std::to_string(exchanges_) + " comes next");
+    return;
+  }
   switch (frame.kind) {
     case TcpFrame::Kind::kLetter:
       transport_.on_letter(frame.letter, std::move(payload));

@@ -343,6 +343,15 @@ TEST(TcpBadPeer, WhatIsWrongWithAFrameIsSaid) {
   EXPECT_EQ(verdict_on([](TcpFrame& frame) { frame.letter.tag = static_cast<Tag>(200); }),
             begin + "tag is 200");
   EXPECT_EQ(verdict_on([](TcpFrame& frame) { frame.number = -2; }), begin + "number is -2");
+  const auto part_of_exchange = [](int number) {
+    return [number](TcpFrame& frame) {
+      frame.kind = TcpFrame::Kind::kPart;
+      frame.number = number;
+    };
+  };
+  EXPECT_EQ(verdict_on(part_of_exchange(1)),
+            "process 1 is lost: it has sent a part of exchange 1 where exchange 0 comes next");
+  EXPECT_EQ(verdict_on(part_of_exchange(0)), "") << "it may be there first";
   EXPECT_EQ(verdict_on([](TcpFrame&) {}), "") << "nothing is wrong with it";
 }
 
