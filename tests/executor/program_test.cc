@@ -73,10 +73,11 @@ TEST(Program, BlockedOnMemorySaysHowMuchThereIsAndWhatToDo) {
   text.replace(text.find(budget), budget.size(), "\"budget_bytes\": [4, 4]");
   const EndedProgram ran = rrfp({"run", write_text("blocked.json", text)});
   EXPECT_EQ(ran.status, 3) << ran.text;
-  EXPECT_TRUE(
-      ran.has("rank 0 lane 0 waits for memory to run 0F3: it takes 1 bytes; of the "
-              "rank's budget of 4 bytes 4 are in use and 0 are free for stage 0; give rank "
-              "0 a larger \"budget_bytes\", or the policy a larger \"window\" or none"))
+  EXPECT_TRUE(ran.has(
+      "rank 0 lane 0 waits for memory to run 0F3: it takes 1 bytes; of the "
+      "rank's budget of 4 bytes 4 are in use and 0 are free for stage 0; raise "
+      "\"budget_bytes\" of rank 0, in the units that its file counts in, or give the policy "
+      "a larger \"window\" or none"))
       << ran.text;
 }
 
