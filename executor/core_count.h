@@ -1,6 +1,7 @@
 // How many cores this process has for threads that look all the time: those
 // that it may run on (taskset, a batch system, a container), within the share
-// of time that its control group allows.
+// of time that its control group allows, where that is of version 2; shares of
+// version 1 are not looked at.
 //
 // Thread safety: any.
 #pragma once
@@ -13,9 +14,9 @@ namespace rrfp {
 /// At least one. Of the thread that asks.
 int core_count();
 
-/// The same for the processes of a job on this host together: the cores of
-/// whoever started this one, for a launcher may have given each a part of its
-/// own. That is the core_count() of a process that is bound to nothing.
+/// The same for the processes of a job on this host together: where whoever
+/// started this one has more cores, those, for a launcher may have given each
+/// process a part of its own.
 int launcher_core_count();
 
 /// What a file cpu.max of a control group allows ("200000 100000": two cores),
