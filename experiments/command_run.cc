@@ -40,7 +40,7 @@ constexpr std::array kOptions = {
         "rehearse a fault in the first iteration: stall:RANK:TASK:MS, silent:RANK:TASK or "
         "kill:RANK:TASK; TASK as the run writes it, such as 2F1, the forward of microbatch 1 at "
         "stage 2 (stall:2:2F1:50)"},
-    OptionRow{"json", "", "print the figures as JSON"},
+    OptionRow{"json", "", "print the figures as JSON", OptionRow::Alike::kNot},
     kFileLimitRow,
 };
 
@@ -206,8 +206,9 @@ void report(const Options& options, const ReadyRun& run, const Job& job, const C
 }
 
 Result<ExitStatus> take_part(const Options& options, Job& job, ReadyRun& run, Terminal& terminal) {
-  if (Result<void> can = check_outputs(job, options, {"trace", "decisions"}); !can.ok())
+  if (Result<void> can = check_outputs(job, options, {"trace", "decisions"}); !can.ok()) {
     return can.error();
+  }
   const Result<Equipment> equipment = equip(run.device, run.plan(), job);
   if (!equipment.ok()) return equipment.error();
   if (job.speaks()) {

@@ -47,7 +47,8 @@ constexpr std::array kOptions = {
     kAdaptRow,
     kDecisionsRow,
     kPatienceRow,
-    OptionRow{"json", "", "print losses, digest and activation memory as JSON"},
+    OptionRow{"json", "", "print losses, digest and activation memory as JSON",
+              OptionRow::Alike::kNot},
     kFileLimitRow,
 };
 
@@ -259,8 +260,9 @@ Result<ReadyTraining> get_ready(const Options& options) {
 Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& ready,
                              Terminal& terminal) {
   TrainingRun& training = ready.training;
-  if (Result<void> can = check_outputs(job, options, {"trace", "decisions"}); !can.ok())
+  if (Result<void> can = check_outputs(job, options, {"trace", "decisions"}); !can.ok()) {
     return can.error();
+  }
   if (job.speaks()) tell_scenario(ready.input, options, terminal);
   CaptureFiles files;
   files.trace = options.text_or("trace", "");

@@ -29,7 +29,7 @@ constexpr std::array kOptions = {
     kGpuRow,
     OptionRow{"out", "FILE", "also write every iteration as JSON, for plots/validation.py",
               OptionRow::Alike::kWhetherGiven},
-    OptionRow{"json", "", "print that JSON instead of the table"},
+    OptionRow{"json", "", "print that JSON instead of the table", OptionRow::Alike::kNot},
     kPayloadRow,
     kPatienceRow,
     kFileLimitRow,

@@ -23,7 +23,7 @@ struct OptionRow {
   enum class Alike : std::uint8_t {
     kValue,
     kWhetherGiven,  ///< names a file of this process
-    kNot,           ///< concerns this process alone
+    kNot,           ///< concerns this process alone, or what process 0 prints
   };
   std::string_view name;      ///< without the dashes
   std::string_view argument;  ///< what stands for it in help ("MS"); empty: a flag

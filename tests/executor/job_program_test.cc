@@ -77,7 +77,8 @@ TEST(ProgramAsJob, FilesAreComparedByWhatTheyHold) {
   const std::string input = scenario("job.json");
   const std::string same = scenario("same.json");
   const std::string other = scenario("other.json", 4);
-  const EndedJob alike = over_tcp_each({{"run", input}, {"run", same, "--max-file-mb", "1"}});
+  const EndedJob alike =
+      over_tcp_each({{"run", input}, {"run", same, "--max-file-mb", "1", "--json"}});
   EXPECT_EQ(alike.statuses, std::vector<int>({0, 0})) << alike.text;
   for (const auto& [first, second] : {std::pair(input, other), std::pair(other, input)}) {
     const EndedJob job = over_tcp_each({{"run", first}, {"run", second}});
