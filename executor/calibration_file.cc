@@ -139,8 +139,9 @@ Result<Calibration> read_calibration_file(const std::string& path) {
   }
   if (const auto job = in.find("job")) calibration.job = job->string();
   if (const auto transport = in.find("transport")) calibration.transport = transport->string();
-  if (const auto spread = in.find("spread_permille"))
+  if (const auto spread = in.find("spread_permille")) {
     calibration.spread_permille = spread->integer(kTimes);
+  }
   if (!errors.ok()) return errors.status().error();
   return calibration;
 }

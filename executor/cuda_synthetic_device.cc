@@ -46,8 +46,9 @@ std::vector<std::size_t> CudaSyntheticDevice::message_sizes() const {
   for (int microbatch = 0; microbatch < program.microbatches(); ++microbatch) {
     for (std::size_t id = 0; id < program.edges().size(); ++id) {
       const Edge& edge = program.edges()[id];
-      if (edge.local() || (edge.from_rank != place().rank && edge.to_rank != place().rank))
+      if (edge.local() || (edge.from_rank != place().rank && edge.to_rank != place().rank)) {
         continue;
+      }
       const std::size_t bytes = bytes_of(static_cast<EdgeId>(id), microbatch);
       if (bytes > 0) sizes.push_back(bytes);
     }

@@ -101,9 +101,10 @@ Result<void> RankLoop::take_message(const Letter& letter, Payload payload, std::
   const int microbatch = program_.microbatch_of(letter.task);
   std::int32_t& arrival =
       arrival_of_[static_cast<std::size_t>(letter.edge * microbatches_ + microbatch)];
-  if (arrival >= 0)
+  if (arrival >= 0) {
     return Error{"the message for " + to_string(program_.task(letter.task)) + " from stage " +
                  std::to_string(edge.from) + " came twice"};
+  }
   arrival = static_cast<std::int32_t>(record_.arrivals.size());
   record_.arrivals.push_back({letter.edge, microbatch, letter.time_ns, letter.sent_ns,
                               letter.due_ns, now_ns, now_ns, letter.bytes});
