@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "experiments/parallel_for.h"
@@ -32,20 +33,62 @@ std::vector<Piece> pieces_of(const Sweep& sweep) {
   return pieces;
 }
 
-// One runner per point, made before anything runs, so that a mistake in the
-// last point is told at once.
-Result<std::vector<WorldRunner>> runners_of(const Sweep& sweep) {
-  const Calibration* const calibration = sweep.calibration ? &*sweep.calibration : nullptr;
-  std::vector<WorldRunner> runners;
-  for (const SweepPoint& point : sweep.points) {
-    Result<ScenarioResolver> resolver = ScenarioResolver::create(point.scenario);
-    if (!resolver.ok()) return resolver.error();
-    Result<WorldRunner> runner = WorldRunner::create(*std::move(resolver), calibration);
-    if (!runner.ok()) return runner.error();
-    runners.push_back(*std::move(runner));
-  }
-  return runners;
+Result<WorldRunner> runner_of(const Sweep& sweep, std::size_t point) {
+  Result<ScenarioResolver> resolver = ScenarioResolver::create(sweep.points[point].scenario);
+  if (!resolver.ok()) return resolver.error();
+  return WorldRunner::create(*std::move(resolver),
+                             sweep.calibration ? &*sweep.calibration : nullptr);
 }
+
+// Before anything runs, so that a mistake in the last point is told at once.
+Result<void> check_points(const Sweep& sweep) {
+  for (std::size_t point = 0; point < sweep.points.size(); ++point) {
+    if (Result<WorldRunner> runner = runner_of(sweep, point); !runner.ok()) return runner.error();
+  }
+  return {};
+}
+
+// The runners of the points at work. A runner holds the schedules of its point,
+// so it is made with the first piece and dropped with the last: memory does not
+// grow with the number of points. Thread safety: all calls by any thread.
+class RunnersAtWork {
+ public:
+  RunnersAtWork(const Sweep& sweep, const std::vector<Piece>& pieces)
+      : sweep_(sweep), points_(sweep.points.size()) {
+    for (const Piece& piece : pieces) ++points_[piece.point].pieces_left;
+  }
+
+  Result<std::vector<SweepRun>> run(const Piece& piece) {
+    Point& point = points_[piece.point];
+    const Result<std::shared_ptr<const WorldRunner>> runner = begin(point, piece.point);
+    if (!runner.ok()) return runner.error();
+    Result<std::vector<SweepRun>> runs = (*runner)->run(piece.iteration);
+    const std::lock_guard lock(point.mutex);
+    if (--point.pieces_left == 0) point.runner.reset();
+    return runs;
+  }
+
+ private:
+  struct Point {
+    std::mutex mutex;  // guards the other members
+    std::size_t pieces_left = 0;
+    std::shared_ptr<const WorldRunner> runner;
+  };
+
+  // Threads that want another point do not wait while this one's is made.
+  Result<std::shared_ptr<const WorldRunner>> begin(Point& point, std::size_t number) {
+    const std::lock_guard lock(point.mutex);
+    if (point.runner == nullptr) {
+      Result<WorldRunner> made = runner_of(sweep_, number);
+      if (!made.ok()) return made.error();
+      point.runner = std::make_shared<const WorldRunner>(*std::move(made));
+    }
+    return point.runner;
+  }
+
+  const Sweep& sweep_;
+  std::vector<Point> points_;
+};
 
 }  // namespace
 
@@ -109,15 +152,15 @@ Result<Sweep> plan_sweep(const JsonDocument& document, int iterations) {
 std::size_t pieces_left(const Sweep& sweep) { return pieces_of(sweep).size(); }
 
 Result<void> run_sweep(Sweep& sweep, const SweepControl& control) {
-  const Result<std::vector<WorldRunner>> runners = runners_of(sweep);
-  if (!runners.ok()) return runners.error();
+  if (Result<void> checked = check_points(sweep); !checked.ok()) return checked.error();
   const std::vector<Piece> pieces = pieces_of(sweep);
+  RunnersAtWork runners(sweep, pieces);
   std::mutex mutex;  // guards sweep's runs and done, and errors
   std::map<std::size_t, Error> errors;
   parallel_for(pieces.size(), control.threads, [&](std::size_t index) {
     if (control.interrupted && control.interrupted()) return false;
     const Piece piece = pieces[index];
-    Result<std::vector<SweepRun>> runs = (*runners)[piece.point].run(piece.iteration);
+    Result<std::vector<SweepRun>> runs = runners.run(piece);
     const std::lock_guard lock(mutex);
     if (!runs.ok()) {
       errors.emplace(index, runs.error());

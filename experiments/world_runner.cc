@@ -9,7 +9,7 @@ namespace rrfp {
 
 namespace {
 
-// A schedule that is kept has at most so many tasks: some 12 MB.
+// A schedule that is kept has at most so many tasks: each takes some 12 MB.
 constexpr int kMostKeptTasks = 1 << 20;
 
 // What one replica's run adds to the run of all of them.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,35 @@ TEST(Sweep, SameBytesOnAnyNumberOfThreads) {
     EXPECT_EQ(read_test_file(folder + "/one/" + file), read_test_file(folder + "/many/" + file))
         << file;
   }
+}
+
+// The most memory that a process has come to that ran the sweep, in KB.
+std::int64_t peak_kb_of_sweep(Sweep sweep) {
+  const pid_t child = fork();
+  if (child == 0) _exit(run_sweep(sweep, {}).ok() ? 0 : 1);
+  int status = -1;
+  rusage usage{};
+  EXPECT_EQ(wait4(child, &status, 0, &usage), child);
+  EXPECT_EQ(status, 0);
+  return usage.ru_maxrss;
+}
+
+TEST(Sweep, MemoryDoesNotGrowWithThePoints) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps memory that is freed";
+#endif
+  const auto sweep_of = [](int points) {
+    std::string cvs = "0";
+    for (int i = 1; i < points; ++i) cvs += ", 0." + std::to_string(100 + i);
+    std::string text = small_scenario("1", R"(, "grid": {"/variability/0/cv": [)" + cvs + "]}");
+    const std::string shape = R"("ranks": 4, "microbatches": 8)";
+    text.replace(text.find(shape), shape.size(), R"("ranks": 32, "microbatches": 128)");
+    return planned(text);
+  };
+  // Three schedules of 12'288 tasks per point: 60 points that all keep theirs take 25 MB or more.
+  const std::int64_t one_kb = peak_kb_of_sweep(sweep_of(1));
+  const std::int64_t many_kb = peak_kb_of_sweep(sweep_of(60));
+  EXPECT_LT(many_kb - one_kb, 8 * 1024);
 }
 
 TEST(Sweep, InterruptedSweepKeepsWhatIsDoneAndResumesToTheSameBytes) {
