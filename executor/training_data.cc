@@ -1,10 +1,5 @@
 #include "executor/training_data.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-
 #include "scheduler_core/random.h"
 
 namespace rrfp {
@@ -93,15 +88,6 @@ std::int64_t TrainingData::targets_of_step(int step, int replicas, int microbatc
     for (int m = 0; m < microbatches; ++m) targets += lengths(step, replica, m)[0];
   }
   return targets;
-}
-
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
-    return Error{path + ": cannot be read: " + std::strerror(errno)};
-  }
-  return text;
 }
 
 }  // namespace rrfp

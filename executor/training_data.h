@@ -57,7 +57,4 @@ class TrainingData {
   int roots_;
 };
 
-/// The error names the path.
-Result<std::string> read_text(const std::string& path);
-
 }  // namespace rrfp

@@ -78,8 +78,11 @@ Result<Injected> read_fault(const std::string& text, const RunPlan& plan) {
   const Result<Task> task = parse_task(parts[2]);
   if (!task.ok() || !rank) return wrong;
   fault.endpoint = plan.grid.endpoint({0, static_cast<int>(*rank), 0});
-  fault.task = plan.world(0, 0).program().find(*task);
-  if (fault.task == kNoTask) return wrong;
+  const Program& program = plan.world(0, 0).program();
+  fault.task = program.find(*task);
+  if (fault.task == kNoTask || program.rank_of(task->stage) != *rank) {
+    return Error{"--inject: found \"" + text + "\"; rank " + parts[1] + " has no task " + parts[2]};
+  }
   if (!stall) return fault;
   const std::optional<std::int64_t> stall_ms = whole_number(parts[3], 0, kLongestStallMs);
   if (!stall_ms) return wrong;

@@ -246,7 +246,9 @@ Result<ReadyTraining> get_ready(const Options& options) {
   if (!choice.ok()) return choice.error();
   const std::optional<std::string> path = options.text("text");
   if (!path) return Error{"--text FILE is missing: what to learn"};
-  Result<std::string> text = read_text(*path);
+  const Result<std::size_t> limit = file_limit(options);
+  if (!limit.ok()) return limit.error();
+  Result<std::string> text = read_input_text(*path, *limit);
   if (!text.ok()) return text.error();
   const Term learnt = {"--text of", describe_content(*text)};
   Result<TrainingRun> training = prepare(options, *input, *policy, *choice, std::move(*text));

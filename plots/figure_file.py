@@ -13,7 +13,10 @@ def fail(message):
 def save(figure, path):
     """Whole or not at all, and the same bytes for the same results."""
     folder = os.path.dirname(path) or "."
-    handle, temporary = tempfile.mkstemp(suffix=".png", dir=folder)
+    try:
+        handle, temporary = tempfile.mkstemp(suffix=".png", dir=folder)
+    except OSError as error:
+        fail(f"{path}: {error}")
     os.close(handle)
     try:
         figure.savefig(temporary, metadata={"Software": None})

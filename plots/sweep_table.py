@@ -9,8 +9,10 @@ activations and received activations together; the hints of a row need no more t
 up to half an activation.
 """
 
+import json
 import sys
 
+from figure_file import fail
 from result_file import read_summary
 
 HEADER = ("job", "world", "baseline", "fastest fixed order", "fastest hint within its memory",

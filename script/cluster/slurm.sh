@@ -17,6 +17,10 @@
 ##SBATCH --gpus-per-node=8
 ##SBATCH --ntasks-per-node=8
 set -euo pipefail
+if [ "$#" -lt 2 ] || [ -z "${SLURM_SUBMIT_DIR:-}" ]; then
+  echo "usage: sbatch --ntasks N script/cluster/slurm.sh run job.json --device synthetic" >&2
+  exit 2
+fi
 rrfp=${RRFP:-$SLURM_SUBMIT_DIR/build/release/rrfp}
 
 # Of one node more than one job may run; each gets a port of its own.

@@ -120,11 +120,12 @@ TEST(Program, KilledAnywhereTheFilesCanBeReadUpToThere) {
 }
 
 TEST(Program, SaysWhatIsWrongWithAFault) {
-  for (const std::string fault :
-       {"kill:9:2F3", "kill:one:2F3", "stall:1:1F3:5ms", "stall:1:1F3:99999999999999999"}) {
+  for (const std::string fault : {"kill:1:2F3", "kill:9:2F3", "kill:one:2F3", "stall:1:1F3:5ms",
+                                  "stall:1:1F3:99999999999999999"}) {
     const EndedProgram ran = rrfp({"run", scenario("", kBfw), "--inject", fault});
     EXPECT_EQ(ran.status, 2);
     EXPECT_TRUE(ran.has("--inject: found \"" + fault + "\"")) << ran.text;
+    EXPECT_EQ(ran.has("rank 1 has no task 2F3"), fault == "kill:1:2F3") << ran.text;
   }
 }
 

@@ -93,6 +93,13 @@ TEST(TrainProgram, OverThreadsAndMpiTheWeightsAreThoseOfASerialRun) {
   EXPECT_EQ(mpi_replayed.status, 0) << mpi_replayed.text;
 }
 
+TEST(TrainProgram, AFolderIsNoText) {
+  const Ended ended =
+      shell(std::string(RRFP_PROGRAM) + " train " + write_scenario() + " --text " RRFP_SOURCE_DIR);
+  EXPECT_EQ(ended.status, 2) << ended.text;
+  EXPECT_NE(ended.text.find("is a directory"), std::string::npos) << ended.text;
+}
+
 // The other lanes of a group may be waiting inside a task when one learns that
 // the run is over.
 TEST(TrainProgram, NotANumberWithLanesEndsTheRunAtOnce) {

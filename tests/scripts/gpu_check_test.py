@@ -93,6 +93,13 @@ def out_of_time(tools, out):
         yield f"within two seconds: status {ended.returncode}, {results}"
 
 
+def unknown_step(tools, out):
+    ended = subprocess.run([sys.executable, SCRIPTS / "gpu-check", BUILD, "--only", "trainin"],
+                           capture_output=True, text=True)
+    if ended.returncode != 2 or "training" not in ended.stderr:
+        yield f"a step that there is not: status {ended.returncode}, {ended.stderr}"
+
+
 def compiled_there(tools, out):
     """A folder such as script/gpu-pack makes, whose module is of another machine."""
     pack = out / "pack"
@@ -116,7 +123,8 @@ def main():
         return 77
     os.environ.pop("RRFP_CUDA_MODULE", None)
     faults = []
-    for part in (every_step, errors_of_memory, no_device, out_of_time, compiled_there):
+    for part in (every_step, errors_of_memory, no_device, out_of_time, unknown_step,
+                 compiled_there):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             faults += part(make_tools(folder / "tools"), folder)

@@ -51,6 +51,12 @@ def expect_refused(script, schema, folder):
     check(plot(script, "x").returncode == 1, "usage")
 
 
+def expect_no_folder(script, results, folder):
+    drawn = plot(script, results, folder / "nothing" / "here.png")
+    check(drawn.returncode == 1 and "No such file" in drawn.stderr, drawn.stderr)
+    check("Traceback" not in drawn.stderr, drawn.stderr)
+
+
 def policy(name, measured_ns, predicted_ns):
     runs = [{"measured_ns": measured_ns + i * 1000, "simulated_ns": measured_ns,
              "predicted_ns": predicted_ns} for i in range(5)]
@@ -68,6 +74,7 @@ with tempfile.TemporaryDirectory() as folder:
                         "3", "--out", out], check=True, capture_output=True)
         expect_figure(SPEEDUP, [out / "summary.json"], out)
     expect_refused(SPEEDUP, "rrfp.sweep/1", folder)
+    expect_no_folder(SPEEDUP, folder / "zb-1.5b" / "summary.json", folder)
 
     results = []
     for transport, void in (("threads", False), ("mpi", True)):
