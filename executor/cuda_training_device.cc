@@ -109,21 +109,29 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   if (begun.ok()) begun = stashes_.begin(program.stages(), microbatches_, arena_bytes());
   if (begun.ok()) begun = reserve_losses();
   if (begun.ok()) begun = reserve(tensor_sizes());
-  if (begun.ok() && settings().connected()) begun = try_shapes();
+  to_try_.clear();
+  if (begun.ok() && settings().connected()) choose_tries();
   return begun;
 }
 
-Result<void> CudaTrainingDevice::try_shapes() {
+// Each shape of a pass once in the run: with another one cuBLAS may use another kernel.
+void CudaTrainingDevice::choose_tries() {
   for (const int number : world_->program().stages_of(place().rank)) {
     for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
       std::vector<int> shape(lengths(microbatch).begin(), lengths(microbatch).end());
       shape.push_back(number);
-      if (!tried_.insert(std::move(shape)).second) continue;
-      if (Result<void> tried = try_pass(stage(number), microbatch); !tried.ok()) return tried;
+      if (tried_.insert(std::move(shape)).second) to_try_.emplace_back(number, microbatch);
     }
   }
-  stashes_.forget_high_water();
-  return {};
+}
+
+Result<bool> CudaTrainingDevice::warm_up() {
+  if (to_try_.empty()) return true;
+  const auto [number, microbatch] = to_try_.back();
+  to_try_.pop_back();
+  if (Result<void> tried = try_pass(stage(number), microbatch); !tried.ok()) return tried.error();
+  if (to_try_.empty()) stashes_.forget_high_water();
+  return to_try_.empty();
 }
 
 // On whatever the scratch holds; the weights' gradients are 0 before and after.

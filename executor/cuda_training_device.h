@@ -12,7 +12,8 @@
 //  2. Memory changes hands once the work that used it has been seen to end.
 //  3. Connected processes: every kernel of a pass was used before the first
 //     transfer of an iteration, in a pass of the same shape that counts for
-//     nothing. The driver may wait for the device where it loads one.
+//     nothing. The driver may wait for the device where it loads one. The passes
+//     are those of warm_up(), one at a time.
 //  4. Where something is wrong (a loss that is not a number, a tensor of the
 //     wrong size, a lane that is gone) nothing more is computed, and the next
 //     call that can says so.
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "executor/cpu_device.h"
@@ -48,6 +50,7 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   ~CudaTrainingDevice() override { drain(); }
 
   Result<void> begin(const PreparedCase& world, int iteration) override;
+  Result<bool> warm_up() override;
   Result<void> take_input(TaskId task, int producer, Payload payload) override;
   Result<Payload> output(TaskId task, EdgeId edge) override;
   Result<Payload> gradient(int stage) override;
@@ -76,7 +79,7 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   void copy_roots(std::span<const int> roots, const StageCut& of, int microbatch,
                   const CudaMatrix& stream, const CudaMatrix& part);
 
-  Result<void> try_shapes();
+  void choose_tries();
   Result<void> try_pass(CudaStage& of, int microbatch);
 
   CudaPass pass(const StageCut& cut, int microbatch, CudaLaneSum& lanes);
@@ -104,6 +107,7 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   CudaSamples samples_;                             // of this iteration
   CudaStashes stashes_;                             // of this iteration
   std::set<std::vector<int>> tried_;                // shapes of passes: lengths, and the stage
+  std::vector<std::pair<int, int>> to_try_;         // stage and microbatch; for warm_up()
 
   // Of this iteration.
   const PreparedCase* world_ = nullptr;

@@ -38,9 +38,13 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  /// Nothing is held; `world` outlives the iteration. Optimizer state and
+  /// Followed by warm_up(). Nothing is held; `world` outlives the iteration. Optimizer state and
   /// weights stay from one iteration to the next.
   virtual Result<void> begin(const PreparedCase& world, int iteration) = 0;
+  /// The next part of what is still to be done before the first launch: true
+  /// once nothing is. What would take long in begin(): the worker says that it
+  /// is alive between the parts.
+  virtual Result<bool> warm_up() { return true; }
 
   /// An input of `task` from stage `producer`. May be empty.
   virtual Result<void> take_input(TaskId task, int producer, Payload payload) = 0;

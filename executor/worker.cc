@@ -82,6 +82,10 @@ void Worker::turn() {
       moved = true;
     }
   }
+  if (state_ == State::kWarmingUp && !ended_ && !failed_) {
+    warm_up();
+    moved = true;
+  }
   if (state_ == State::kRunning && !ended_ && !failed_) run_iteration(moved);
   const std::int64_t local_now_ns = clock_.local_now_ns();
   if (local_now_ns >= next_beat_ns_) beat(local_now_ns);
@@ -122,8 +126,7 @@ void Worker::on_arrival(Letter letter, Payload payload) {
     return;
   }
   mail_.count_received();
-  if (letter.iteration > iteration_ ||
-      (letter.iteration == iteration_ && state_ == State::kPrepared)) {
+  if (letter.iteration > iteration_ || (letter.iteration == iteration_ && before_go())) {
     early_.emplace_back(letter, std::move(payload));
   } else if (letter.iteration == iteration_ && loop_ != nullptr) {
     enqueue(letter, std::move(payload));
@@ -184,11 +187,19 @@ void Worker::prepare(int iteration) {
     fail(begun.error().message);
     return;
   }
+  state_ = State::kWarmingUp;
+}
+
+// A part; then this worker is ready.
+void Worker::warm_up() {
+  const Result<bool> warm = device_.warm_up();
+  if (!warm.ok()) return fail(warm.error().message);
+  if (!*warm) return;
   LoopContext context;
   context.grid = plan_.grid;
   context.place = place_;
-  context.world = &world;
-  context.iteration = iteration;
+  context.world = &plan_.world(iteration_, place_.replica);
+  context.iteration = iteration_;
   context.end = &plan_.end;
   context.machines = machines_.get();
   context.device = &device_;
@@ -199,7 +210,7 @@ void Worker::prepare(int iteration) {
   Letter ready;
   ready.tag = Tag::kReady;
   ready.to = 0;
-  ready.iteration = iteration;
+  ready.iteration = iteration_;
   send(ready, Payload());
 }
 
@@ -297,8 +308,7 @@ void Worker::beat(std::int64_t local_now_ns) {
   beat.time_ns = mail_.sent();
   beat.sent_ns = mail_.received();
   const bool running = state_ == State::kRunning && loop_ != nullptr;
-  beat.flag =
-      due_.empty() && early_.empty() && (!running || loop_->quiet()) && state_ != State::kPrepared;
+  beat.flag = due_.empty() && early_.empty() && (!running || loop_->quiet()) && !before_go();
   beat.task = running ? loop_->next_task() : kNoTask;
   beat.to = 0;
   send(beat, Payload());

@@ -63,7 +63,7 @@ class Worker {
     Letter letter;
     Payload payload;
   };
-  enum class State : std::uint8_t { kIdle, kPrepared, kRunning };
+  enum class State : std::uint8_t { kIdle, kWarmingUp, kPrepared, kRunning };
   static constexpr std::int64_t kUntilLeavingNs = 500'000'000;
 
   void turn();
@@ -71,6 +71,7 @@ class Worker {
   void on_arrival(Letter letter, Payload payload);
   void on_run_letter(const Letter& letter, Payload payload);
   void prepare(int iteration);
+  void warm_up();
   void go(const Letter& letter);
   void enqueue(Letter letter, Payload payload);
   void run_iteration(bool& moved);
@@ -86,6 +87,8 @@ class Worker {
   void note_lateness(std::int64_t late_ns);
   void sleep(std::int64_t local_now_ns);
   std::string name() const;
+  /// What comes of the iteration is kept.
+  bool before_go() const { return state_ == State::kWarmingUp || state_ == State::kPrepared; }
   bool is_coordinator() const { return coordinator_ != nullptr; }
 
   const RunPlan& plan_;

@@ -66,6 +66,17 @@ TEST_F(CudaNcclProgram, EightProcessesTrainToTheBitsOfOneForEveryPolicy) {
   }
 }
 
+// A first pass of each length, before the run, takes longer than the patience.
+TEST_F(CudaNcclProgram, LengthsThatVaryDoNotHoldUpTheFirstIteration) {
+  const EndedJob ran = over_tcp(
+      2, {"train",       scenario(2), "--device",      "cuda",
+          "--policy",    "1f1b",      "--text",        std::string(RRFP_SOURCE_DIR) + "/README.md",
+          "--steps",     "1",         "--width",       "256",
+          "--mlp-width", "512",       "--longest",     "160",
+          "--shortest",  "32",        "--patience-ms", "2500"});
+  EXPECT_EQ(ran.statuses, std::vector<int>(2, 0)) << ran.text;
+}
+
 TEST_F(CudaNcclProgram, DecisionsOverMpiAreMadeAgain) {
   if (const std::string why = no_mpi(); !why.empty()) GTEST_SKIP() << why;
   const std::string log = path_for("nccl.decisions.jsonl");

@@ -124,7 +124,13 @@ class FailingDevice final : public Device {
  public:
   explicit FailingDevice(bool fails) : fails_(fails), device_(1, 0) {}
   Result<void> begin(const PreparedCase& world, int iteration) override {
+    parts_left_ = iteration == 0 ? warm_up_parts : 0;
     return device_.begin(world, iteration);
+  }
+  Result<bool> warm_up() override {
+    if (parts_left_ == 0) return true;
+    sleep_for_ns(kPatience / 4);
+    return --parts_left_ == 0;
   }
   Result<void> take_input(TaskId task, int producer, Payload payload) override {
     if (fails_) return Error{"the tensor is torn"};
@@ -153,8 +159,10 @@ class FailingDevice final : public Device {
   }
 
   std::function<void()> on_stop;
+  int warm_up_parts = 0;  // each takes a quarter of the patience
 
  private:
+  int parts_left_ = 0;
   bool fails_;
   EmulatedDevice device_;
 };
@@ -172,6 +180,24 @@ TEST(Faults, DeviceThatFailsOnOneRankEndsTheRunForAll) {
     EXPECT_EQ(outcome.end, RunEnd::kFault);
     EXPECT_EQ(outcome.why, "rank " + std::to_string(failing) + ": the tensor is torn");
     EXPECT_EQ(outcome.waiting.size(), 2U);
+  }
+}
+
+TEST(Faults, WorkerThatWarmsUpForLongerThanThePatienceIsAlive) {
+  for (const int slow : {0, 1}) {
+    TestRun run;
+    run.prepare(chain_case(2, 2, false, 100 * kMicrosecond), 2);
+    run.plan->tuning.patience_ns = kPatience;
+    run.plan->tuning.heartbeat_ns = kPatience / 8;
+    const RunOutcome outcome = run_on_threads(
+        run.plan,
+        [slow](const Place& place) {
+          auto made = std::make_unique<FailingDevice>(false);
+          if (place.rank == slow) made->warm_up_parts = 8;
+          return made;
+        },
+        run.sink, default_tuning(2), run.stop);
+    EXPECT_EQ(outcome.end, RunEnd::kCompleted) << slow << ": " << outcome.why;
   }
 }
 
