@@ -152,6 +152,7 @@ Result<ExitStatus> take_part(const Options& options, Job& job, const ReadyValida
                              Terminal& terminal) {
   if (Result<void> can = check_outputs(job, options, {"out"}); !can.ok()) return can.error();
   const RunInput& input = ready.input;
+  if (job.speaks()) tell_scenario(input, options, terminal);
   Validation validation;
   validation.name = input.title();
   validation.transport = job.name();
