@@ -93,11 +93,15 @@ TEST(TrainProgram, OverThreadsAndMpiTheWeightsAreThoseOfASerialRun) {
   EXPECT_EQ(mpi_replayed.status, 0) << mpi_replayed.text;
 }
 
-TEST(TrainProgram, AFolderIsNoText) {
-  const Ended ended =
-      shell(std::string(RRFP_PROGRAM) + " train " + write_scenario() + " --text " RRFP_SOURCE_DIR);
-  EXPECT_EQ(ended.status, 2) << ended.text;
-  EXPECT_NE(ended.text.find("is a directory"), std::string::npos) << ended.text;
+TEST(TrainProgram, WhatIsNoTextIsSaid) {
+  const std::string train = std::string(RRFP_PROGRAM) + " train " + write_scenario() + " --text ";
+  const Ended folder_given = shell(train + RRFP_SOURCE_DIR);
+  EXPECT_EQ(folder_given.status, 2) << folder_given.text;
+  EXPECT_NE(folder_given.text.find("is a directory"), std::string::npos) << folder_given.text;
+  const Ended nothing = shell(train + "/nowhere/text");
+  EXPECT_EQ(nothing.status, 2) << nothing.text;
+  EXPECT_NE(nothing.text.find("/nowhere/text: cannot read: No such file"), std::string::npos)
+      << nothing.text;
 }
 
 // The other lanes of a group may be waiting inside a task when one learns that

@@ -377,9 +377,6 @@ TEST(Training, TextsThatAreTooShortAreRefused) {
       small_setup(), "short", [](int, int) -> Result<Case> { return case_of({}); });
   ASSERT_FALSE(run.ok());
   EXPECT_EQ(run.error().message, "the text has 5 bytes; 1 sequences of up to 12 need at least 13");
-  const Result<std::string> text = read_text("/nowhere/text");
-  ASSERT_FALSE(text.ok());
-  EXPECT_EQ(text.error().message, "/nowhere/text: cannot be read: No such file or directory");
 }
 
 TEST(ExchangeLaneSum, SumsInTheOrderOfLanesOnEveryLane) {
