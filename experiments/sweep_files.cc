@@ -219,16 +219,26 @@ bool is_scenario_name(const std::string& name) {
                             number.find_first_not_of("0123456789", 1) == number.npos);
 }
 
+// Of a folder with a sweep: the resolved scenarios that it names.
+std::vector<std::string> scenario_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (is_scenario_name(name)) files.push_back(folder + "/" + name);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 // Runs of another scenario must never stand beside this one, whenever this is cut short.
 Result<void> remove_earlier_sweep(const std::string& folder) {
-  std::error_code failed;
-  std::vector<std::filesystem::path> files = {folder + "/runs.csv", folder + kCalibrationName};
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    if (is_scenario_name(entry.path().filename().string())) files.push_back(entry.path());
-  }
-  for (const std::filesystem::path& file : files) {
+  std::vector<std::string> files = scenario_files(folder);
+  files.insert(files.begin(), {folder + "/runs.csv", folder + kCalibrationName});
+  for (const std::string& file : files) {
+    std::error_code failed;
     std::filesystem::remove(file, failed);
-    if (failed) return Error{file.string() + ": cannot be replaced: " + failed.message()};
+    if (failed) return Error{file + ": cannot be replaced: " + failed.message()};
   }
   return {};
 }
@@ -297,18 +307,6 @@ Result<void> check_same_calibration(const std::string& folder, const Sweep& swee
 }
 
 constexpr std::size_t kNoLimit = std::size_t{1} << 40;
-
-// Of a folder with a sweep: the resolved scenarios that it names.
-std::vector<std::string> scenario_files(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (is_scenario_name(name)) files.push_back(folder + "/" + name);
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 bool holds_scenarios_of(const std::string& folder, const Sweep& sweep) {
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
