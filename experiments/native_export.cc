@@ -144,7 +144,9 @@ Result<std::vector<TraceRecord>> native_records(const ScenarioResolver& resolver
   for (int replica = 0; replica < resolver.scenario().data_parallel.replicas; ++replica) {
     const Result<Case> given = resolver.resolve(policy, iteration, replica);
     if (!given.ok()) return given.error();
-    const Result<SimulationResult> result = simulate(*given, detail);
+    const Result<std::unique_ptr<const PreparedCase>> world = PreparedCase::create(*given);
+    if (!world.ok()) return world.error();
+    const Result<SimulationResult> result = simulate(**world, detail);
     if (!result.ok()) return result.error();
     if (!result->completed) {
       return Error{"policy \"" +
@@ -152,8 +154,6 @@ Result<std::vector<TraceRecord>> native_records(const ScenarioResolver& resolver
                    "\" blocks in iteration " + std::to_string(iteration) + ", replica " +
                    std::to_string(replica) + "; `rrfp simulate` says why"};
     }
-    const Result<std::unique_ptr<const PreparedCase>> world = PreparedCase::create(*given);
-    if (!world.ok()) return world.error();
     made.add(replica, *result, **world);
   }
   return made.take();
