@@ -66,6 +66,9 @@ class CoreMachines {
   /// ArrivalVote, of message edge * microbatches + microbatch.
   /// REQUIRES: lane 0 of a group that votes.
   bool on_lane(EdgeId edge, int microbatch, int lane);
+  bool has_vote(EdgeId edge, int microbatch, int lane) const {
+    return vote_->has(edge * microbatches_ + microbatch, lane);
+  }
 
   // AnnouncedSequence. REQUIRES: more than one lane, eager.
   void on_announced(std::int64_t sequence, TaskId task);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "executor/letter_check.h"
+
 namespace rrfp {
 
 GradientSync::GradientSync(const LoopContext& context) : context_(context) {
@@ -77,9 +79,17 @@ Result<void> GradientSync::gather(Stage& stage, int replica, Payload payload, st
 }
 
 Result<void> GradientSync::on_letter(const Letter& letter, Payload payload, std::int64_t now_ns) {
+  const auto wrong = [&](const std::string& why) {
+    return out_of_turn(letter, context_.grid, context_.world->program(), why);
+  };
   Stage* stage = find(letter.stage);
-  if (stage == nullptr) return Error{"a gradient came for a stage that has none"};
-  if (letter.tag == Tag::kGradient) return gather(*stage, letter.lane, std::move(payload), now_ns);
+  if (stage == nullptr) return wrong("which has no gradient");
+  if (letter.tag == Tag::kGradient) {
+    if (stage->gathered[static_cast<std::size_t>(letter.lane)]) return wrong(kSentBefore);
+    return gather(*stage, letter.lane, std::move(payload), now_ns);
+  }
+  if (stage->reduced || stage->done) return wrong(kSentBefore);
+  if (stage->accumulating > 0) return wrong("to which this worker has yet to add its own");
   stage->reduced = std::move(payload);
   stage->due_ns = now_ns;
   return {};

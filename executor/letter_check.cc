@@ -1,6 +1,7 @@
 #include "executor/letter_check.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 
 namespace rrfp {
@@ -13,6 +14,16 @@ constexpr const char* kLetterNames[] = {
     "a readiness", "a ping",    "a pong",     "a go",    "a record",
     "a heartbeat", "an end"};
 static_assert(std::size(kLetterNames) == static_cast<std::size_t>(Tag::kEnd) + 1);
+
+// Sums of two of them are no overflow. (Whatever a file gives is shorter.)
+constexpr std::int64_t kMostLetterNs = std::int64_t{1} << 62;
+// Clocks, and what they differ by: 36 years.
+constexpr std::int64_t kMostClockNs = std::int64_t{1} << 60;
+// Letters and heartbeats of a run; so many of each worker can be summed.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 40;
+constexpr const char* kCannotBe = "processes that do not run the same, or a fault";
+
+bool is_within(std::int64_t value, std::int64_t most) { return value > -most && value < most; }
 
 const char* name_of(Tag tag) {
   return tag <= Tag::kEnd ? kLetterNames[static_cast<std::size_t>(tag)] : "a letter";
@@ -54,6 +65,14 @@ class IterationLetter {
         to_(plan.grid.place(to)) {}
 
   const char* wrong_field() const {
+    const bool timely = is_within(letter_.time_ns, kMostLetterNs) &&
+                        is_within(letter_.sent_ns, kMostLetterNs) &&
+                        is_within(letter_.due_ns, kMostLetterNs);
+    return timely ? wrong_field_of_kind() : "time";
+  }
+
+ private:
+  const char* wrong_field_of_kind() const {
     switch (letter_.tag) {
       case Tag::kMessage:
         return message();
@@ -76,7 +95,6 @@ class IterationLetter {
     }
   }
 
- private:
   static constexpr const char* kSender = "sender";
 
   bool same_group() const { return from_.replica == to_.replica && from_.rank == to_.rank; }
@@ -114,6 +132,7 @@ class IterationLetter {
         is_edge_between(program_, letter_.edge, to_.rank, from_.rank) &&
         (letter_.tag == Tag::kPost || program_.edge(letter_.edge).slot() == Slot::kForward);
     if (!fits) return "edge";
+    if (letter_.tag == Tag::kPost && letter_.time_ns < 0) return "time";
     return is_consumer(program_, letter_.task, letter_.edge) ? nullptr : "task";
   }
   const char* gradient() const {
@@ -133,6 +152,8 @@ class IterationLetter {
   const Place to_;
 };
 
+bool is_count(std::int64_t value) { return value >= 0 && value < kMostCounted; }
+
 // Of the letters about a run as a whole.
 const char* wrong_field_of_run(const Letter& letter, const RunPlan& plan, int to) {
   const bool from_first = letter.from == 0;
@@ -141,13 +162,23 @@ const char* wrong_field_of_run(const Letter& letter, const RunPlan& plan, int to
       if (!from_first) return "sender";
       return letter.iteration < plan.iterations() ? nullptr : "iteration";
     case Tag::kPing:
-    case Tag::kGo:
-      return from_first ? nullptr : "sender";
+    case Tag::kGo: {
+      if (!from_first) return "sender";
+      const bool timely = is_within(letter.time_ns, kMostClockNs) &&
+                          is_within(letter.sent_ns, kMostClockNs) &&
+                          is_within(letter.sequence, kMostClockNs);
+      return timely ? nullptr : "time";
+    }
     case Tag::kReady:
     case Tag::kPong:
     case Tag::kDone:
-      return to == 0 ? nullptr : "receiver";
+      if (to != 0) return "receiver";
+      return is_within(letter.time_ns, kMostClockNs) ? nullptr : "time";
     case Tag::kBeat: {
+      // Its number, and how many letters were sent and received.
+      if (!is_count(letter.sequence) || !is_count(letter.time_ns) || !is_count(letter.sent_ns)) {
+        return "count";
+      }
       const Place from = plan.grid.place(letter.from);
       const Program& program = plan.world(0, from.replica).program();
       return letter.task == kNoTask || is_task_of(program, letter.task, from.rank) ? nullptr
@@ -164,6 +195,18 @@ const char* wrong_field_of_run(const Letter& letter, const RunPlan& plan, int to
     default:
       return "tag";
   }
+}
+
+// Of what check_letter() has looked at.
+std::string subject_of(const Letter& letter, const Program& program) {
+  if (letter.tag >= Tag::kGradient) return " of stage " + std::to_string(letter.stage);
+  std::string text = " for " + to_string(program.task(letter.task));
+  if (letter.tag == Tag::kStart || letter.tag == Tag::kLaneStart) return text;
+  if (letter.tag == Tag::kNotice) return text + " from stage " + std::to_string(letter.stage);
+  const Edge& edge = program.edge(letter.edge);
+  return text + " on channel rank " + std::to_string(edge.from_rank) + " -> rank " +
+         std::to_string(edge.to_rank) + " (stage " + std::to_string(edge.from) + " -> " +
+         std::to_string(edge.to) + ")";
 }
 
 bool is_call(const CoreCall& call, const Program& program) {
@@ -195,7 +238,13 @@ Result<void> check_letter(const Letter& letter, const RunPlan& plan, int to) {
                " whose " + wrong + " cannot be (iteration " + std::to_string(letter.iteration) +
                ", task " + std::to_string(letter.task) + ", edge " + std::to_string(letter.edge) +
                ", stage " + std::to_string(letter.stage) + ", lane " + std::to_string(letter.lane) +
-               "): processes that do not run the same, or a fault"};
+               ", time " + std::to_string(letter.time_ns) + " ns): " + kCannotBe};
+}
+
+Error out_of_turn(const Letter& letter, const Grid& grid, const Program& program,
+                  const std::string& why) {
+  return Error{worker_name(grid, letter.from) + " has sent " + name_of(letter.tag) +
+               subject_of(letter, program) + ", " + why + ": " + kCannotBe};
 }
 
 Result<void> check_record(const WorkerRecord& record, const RunPlan& plan, int from,
@@ -205,20 +254,35 @@ Result<void> check_record(const WorkerRecord& record, const RunPlan& plan, int f
   const auto is_message = [&](EdgeId edge, int microbatch) {
     return is_edge(program, edge) && microbatch >= 0 && microbatch < program.microbatches();
   };
+  const auto is_time = [](std::initializer_list<std::int64_t> times) {
+    return std::all_of(times.begin(), times.end(),
+                       [](std::int64_t time_ns) { return is_within(time_ns, kMostLetterNs); });
+  };
   const char* wrong = nullptr;
   if (record.endpoint != from) wrong = "endpoint";
   if (record.iteration != iteration) wrong = "iteration";
+  if (!is_time(
+          {record.end_ns, record.worst_stall_ns, record.clock_offset_ns, record.clock_error_ns})) {
+    wrong = "time";
+  }
   for (const TaskRecord& task : record.tasks) {
     if (!is_task_of(program, task.task, place.rank)) wrong = "task";
+    if (!is_time({task.ready_ns, task.decided_ns, task.start_ns, task.end_ns})) wrong = "time";
   }
   for (const ArrivalRecord& arrival : record.arrivals) {
     if (!is_message(arrival.edge, arrival.microbatch)) wrong = "message";
+    if (!is_time({arrival.finish_ns, arrival.sent_ns, arrival.due_ns, arrival.arrival_ns,
+                  arrival.group_ns})) {
+      wrong = "time";
+    }
   }
   for (const SignalRecord& signal : record.signals) {
     if (!is_message(signal.edge, signal.microbatch)) wrong = "notice or credit";
+    if (!is_time({signal.sent_ns, signal.seen_ns, signal.eta_ns})) wrong = "time";
   }
   for (const SyncRecord& sync : record.syncs) {
     if (sync.stage < 0 || sync.stage >= program.stages()) wrong = "stage";
+    if (!is_time({sync.start_ns, sync.end_ns})) wrong = "time";
   }
   for (const CoreCall& call : record.calls) {
     if (!is_call(call, program)) wrong = "call";

@@ -1,7 +1,9 @@
 #include "executor/rank_loop.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "executor/letter_check.h"
 #include "executor/memory_wait.h"
 
 namespace rrfp {
@@ -28,7 +30,7 @@ RankLoop::RankLoop(const LoopContext& context)
       depth_(world_.input().queue_depth),
       size_(static_cast<int>(program_.tasks_of_rank(context.place.rank).size())),
       states_(static_cast<std::size_t>(program_.task_ids())),
-      arrival_of_(program_.edges().size() * static_cast<std::size_t>(microbatches_), -1),
+      messages_(program_.edges().size() * static_cast<std::size_t>(microbatches_)),
       link_free_ns_(static_cast<std::size_t>(program_.ranks())),
       roots_(world_.root_inputs(context.place.rank)),
       sync_(context) {
@@ -56,38 +58,91 @@ Result<void> RankLoop::on_letter(const Letter& letter, Payload payload, std::int
     case Tag::kMessage:
       return take_message(letter, std::move(payload), now_ns);
     case Tag::kNotice:
-      note_signal(SignalRecord::Type::kNotice, input_edge(program_, letter.task, letter.stage),
-                  letter, now_ns);
-      machines_.on_notice(letter.task, letter.stage, letter.time_ns);
-      return {};
+      return take_notice(letter, now_ns);
     case Tag::kVote:
-      if (!votes_) return Error{"a vote came where the leader decides alone"};
-      if (machines_.on_lane(letter.edge, program_.microbatch_of(letter.task), letter.lane)) {
-        arrived_for_group(letter.edge, letter.task, now_ns);
-      }
-      return {};
+      return take_vote(letter, now_ns);
     case Tag::kStart:
-      if (letter.sequence != machines_.announced()) {
-        return Error{"start " + std::to_string(letter.sequence) + " was announced where " +
-                     std::to_string(machines_.announced()) + " comes next"};
-      }
-      machines_.on_announced(letter.sequence, letter.task);
-      at(letter.task).decided_ns = now_ns;
-      at(letter.task).not_before_ns = letter.time_ns;
-      return {};
+      return take_start(letter, now_ns);
     case Tag::kLaneStart:
-      take_lane_start(letter.task, letter.time_ns);
-      return {};
+      return take_lane_start(letter);
     case Tag::kCredit:
-      note_signal(SignalRecord::Type::kCredit, letter.edge, letter, now_ns);
-      machines_.on_credit(letter.edge);
-      return send_granted(letter.edge, now_ns);
+      return take_credit(letter, now_ns);
     case Tag::kGradient:
     case Tag::kReduced:
       return sync_.on_letter(letter, std::move(payload), now_ns);
     default:
-      return Error{"a letter came that has no meaning in message-driven execution"};
+      return wrong(letter, "which has no meaning in message-driven execution");
   }
+}
+
+Error RankLoop::wrong(const Letter& letter, const std::string& why) const {
+  return out_of_turn(letter, context_.grid, program_, why);
+}
+
+Result<void> RankLoop::take_notice(const Letter& letter, std::int64_t now_ns) {
+  const EdgeId edge = input_edge(program_, letter.task, letter.stage);
+  bool& noticed = message(edge, program_.microbatch_of(letter.task)).noticed;
+  if (noticed) return wrong(letter, kSentBefore);
+  noticed = true;
+  note_signal(SignalRecord::Type::kNotice, edge, letter, now_ns);
+  machines_.on_notice(letter.task, letter.stage, letter.time_ns);
+  return {};
+}
+
+Result<void> RankLoop::take_vote(const Letter& letter, std::int64_t now_ns) {
+  if (!votes_) return wrong(letter, "where the leader decides alone");
+  const int microbatch = program_.microbatch_of(letter.task);
+  if (machines_.has_vote(letter.edge, microbatch, letter.lane)) return wrong(letter, kSentBefore);
+  if (machines_.on_lane(letter.edge, microbatch, letter.lane)) {
+    arrived_for_group(letter.edge, letter.task, now_ns);
+  }
+  return {};
+}
+
+Result<void> RankLoop::take_start(const Letter& letter, std::int64_t now_ns) {
+  TaskState& state = at(letter.task);
+  if (letter.sequence != machines_.announced()) {
+    return wrong(letter, "as number " + std::to_string(letter.sequence) + ", where number " +
+                             std::to_string(machines_.announced()) + " comes next");
+  }
+  if (state.announced) return wrong(letter, kSentBefore);
+  if (const TaskId before = own_input_to_come(letter.task); before != kNoTask) {
+    return wrong(letter,
+                 "and none before it for " + to_string(program_.task(before)) + ", which it needs");
+  }
+  machines_.on_announced(letter.sequence, letter.task);
+  state.announced = true;
+  state.decided_ns = now_ns;
+  state.not_before_ns = letter.time_ns;
+  return {};
+}
+
+// On a lane that does not decide: what `task` needs of this rank and is not announced; kNoTask:
+// nothing.
+TaskId RankLoop::own_input_to_come(TaskId task) const {
+  const int stage = program_.stage_of(task);
+  const int microbatch = program_.microbatch_of(task);
+  const Slot slot = program_.slot_of(task);
+  if (slot != Slot::kForward) {
+    const Slot before = slot == Slot::kBackward ? Slot::kForward : Slot::kBackward;
+    const TaskId own = program_.task_id(stage, before, microbatch);
+    if (!at(own).announced) return own;
+  }
+  for (const EdgeId edge : program_.edges_to(stage, slot)) {
+    if (!program_.edge(edge).local()) continue;
+    const TaskId producer = program_.task_id(program_.edge(edge).from, slot, microbatch);
+    if (!at(producer).announced) return producer;
+  }
+  return kNoTask;
+}
+
+Result<void> RankLoop::take_credit(const Letter& letter, std::int64_t now_ns) {
+  bool& uses_credit = message(letter.edge, program_.microbatch_of(letter.task)).uses_credit;
+  if (!uses_credit) return wrong(letter, "for a message that uses none");
+  uses_credit = false;
+  note_signal(SignalRecord::Type::kCredit, letter.edge, letter, now_ns);
+  machines_.on_credit(letter.edge);
+  return send_granted(letter.edge, now_ns);
 }
 
 void RankLoop::note_signal(SignalRecord::Type type, EdgeId edge, const Letter& letter,
@@ -99,12 +154,8 @@ void RankLoop::note_signal(SignalRecord::Type type, EdgeId edge, const Letter& l
 Result<void> RankLoop::take_message(const Letter& letter, Payload payload, std::int64_t now_ns) {
   const Edge& edge = program_.edge(letter.edge);
   const int microbatch = program_.microbatch_of(letter.task);
-  std::int32_t& arrival =
-      arrival_of_[static_cast<std::size_t>(letter.edge * microbatches_ + microbatch)];
-  if (arrival >= 0) {
-    return Error{"the message for " + to_string(program_.task(letter.task)) + " from stage " +
-                 std::to_string(edge.from) + " came twice"};
-  }
+  std::int32_t& arrival = message(letter.edge, microbatch).arrival;
+  if (arrival >= 0) return wrong(letter, kSentBefore);
   arrival = static_cast<std::int32_t>(record_.arrivals.size());
   record_.arrivals.push_back({letter.edge, microbatch, letter.time_ns, letter.sent_ns,
                               letter.due_ns, now_ns, now_ns, letter.bytes});
@@ -128,9 +179,8 @@ Result<void> RankLoop::take_message(const Letter& letter, Payload payload, std::
 }
 
 void RankLoop::arrived_for_group(EdgeId edge, TaskId task, std::int64_t now_ns) {
-  const auto message =
-      static_cast<std::size_t>(edge * microbatches_ + program_.microbatch_of(task));
-  record_.arrivals[static_cast<std::size_t>(arrival_of_[message])].group_ns = now_ns;
+  const std::int32_t arrival = message(edge, program_.microbatch_of(task)).arrival;
+  record_.arrivals[static_cast<std::size_t>(arrival)].group_ns = now_ns;
   note_ready(task, now_ns);
   machines_.on_input(task, program_.edge(edge).from);
 }
@@ -139,10 +189,18 @@ void RankLoop::note_ready(TaskId task, std::int64_t now_ns) {
   at(task).ready_ns = std::max(at(task).ready_ns, now_ns);
 }
 
-void RankLoop::take_lane_start(TaskId task, std::int64_t start_ns) {
+Result<void> RankLoop::take_lane_start(const Letter& letter) {
+  const int lane = context_.grid.place(letter.from).lane;
+  if ((at(letter.task).lanes_started >> lane & 1) != 0) return wrong(letter, kSentBefore);
+  lane_started(letter.task, lane, letter.time_ns);
+  return {};
+}
+
+void RankLoop::lane_started(TaskId task, int lane, std::int64_t start_ns) {
   TaskState& state = at(task);
   state.group_start_ns = std::max(state.group_start_ns, start_ns);
-  if (++state.lanes_started == lanes_) {
+  state.lanes_started |= std::uint64_t{1} << lane;
+  if (std::popcount(state.lanes_started) == lanes_) {
     context_.device->on_group_start(task, state.group_start_ns);
   }
 }
@@ -184,7 +242,7 @@ Result<void> RankLoop::on_device(const DeviceEvent& event, std::int64_t now_ns) 
     started.to = peer(context_.place.rank, lane);
     context_.mail->tell(started);
   }
-  take_lane_start(event.task, event.time_ns);
+  lane_started(event.task, context_.place.lane, event.time_ns);
   return {};
 }
 
@@ -246,6 +304,7 @@ Result<void> RankLoop::send_outputs(TaskId task, std::int64_t end_ns, std::int64
 
 Result<void> RankLoop::send_granted(EdgeId edge, std::int64_t now_ns) {
   for (int m = machines_.next(edge); m != EdgeCredits::kNothing; m = machines_.next(edge)) {
+    message(edge, m).uses_credit = true;
     Result<void> sent = send_message(edge, m, now_ns);
     if (!sent.ok()) return sent;
   }
@@ -256,7 +315,7 @@ Result<void> RankLoop::send_granted(EdgeId edge, std::int64_t now_ns) {
 Result<void> RankLoop::send_message(EdgeId id, int microbatch, std::int64_t now_ns) {
   const Edge& edge = program_.edge(id);
   const Slot slot = edge.slot();
-  const auto message = static_cast<std::size_t>(id * microbatches_ + microbatch);
+  const auto index = static_cast<std::size_t>(id * microbatches_ + microbatch);
   const TaskId producer = program_.task_id(edge.from, slot, microbatch);
   Result<Payload> payload = context_.device->output(producer, id);
   if (!payload.ok()) return payload.error();
@@ -267,7 +326,7 @@ Result<void> RankLoop::send_message(EdgeId id, int microbatch, std::int64_t now_
   letter.edge = id;
   letter.time_ns = record_.tasks[static_cast<std::size_t>(at(producer).record)].end_ns;
   letter.sent_ns = std::max(now_ns, free_ns);
-  free_ns = letter.sent_ns + world_.busy_ns()[message];
+  free_ns = letter.sent_ns + world_.busy_ns()[index];
   letter.due_ns = free_ns + world_.lane_latency_ns(id, context_.place.lane, microbatch);
   context_.mail->send(letter, std::move(*payload));
   return {};
@@ -370,7 +429,7 @@ std::string RankLoop::missing_input(TaskId task) const {
           program_.find_edge(forward ? Kind::kForward : Kind::kBackward, from, stage);
       const int rank = program_.rank_of(from);
       if (rank == context_.place.rank || !program_.edge(edge).carries) continue;
-      if (arrival_of_[static_cast<std::size_t>(edge * microbatches_ + microbatch)] >= 0) continue;
+      if (message(edge, microbatch).arrival >= 0) continue;
       return (forward ? "the activation" : "the gradient") + std::string(" on channel rank ") +
              std::to_string(rank) + " -> rank " + std::to_string(context_.place.rank) + " (stage " +
              std::to_string(from) + " -> " + std::to_string(stage) + ")";

@@ -47,15 +47,28 @@ class RankLoop final : public IterationLoop {
     std::int64_t decided_ns = 0;
     std::int64_t not_before_ns = 0;
     std::int64_t group_start_ns = 0;
-    std::int32_t record = -1;  // into record_.tasks
-    std::int16_t lanes_started = 0;
+    std::uint64_t lanes_started = 0;  // one bit each
+    std::int32_t record = -1;         // into record_.tasks
     std::int16_t inputs_missing = 0;  // from other ranks, on this lane
+    bool announced = false;           // on a lane that does not decide
     bool ended = false;
+  };
+  // Of a message to or from this worker, by edge * microbatches + microbatch.
+  struct MessageState {
+    std::int32_t arrival = -1;  // into record_.arrivals; -1: not here
+    bool noticed = false;       // its receiver was told when to expect it
+    bool uses_credit = false;   // an activation that was sent, and its buffer is not free again
   };
 
   Result<void> take_message(const Letter& letter, Payload payload, std::int64_t now_ns);
   void arrived_for_group(EdgeId edge, TaskId task, std::int64_t now_ns);
-  void take_lane_start(TaskId task, std::int64_t start_ns);
+  Result<void> take_notice(const Letter& letter, std::int64_t now_ns);
+  Result<void> take_vote(const Letter& letter, std::int64_t now_ns);
+  Result<void> take_start(const Letter& letter, std::int64_t now_ns);
+  TaskId own_input_to_come(TaskId task) const;
+  Result<void> take_credit(const Letter& letter, std::int64_t now_ns);
+  Result<void> take_lane_start(const Letter& letter);
+  void lane_started(TaskId task, int lane, std::int64_t start_ns);
   Result<void> on_device(const DeviceEvent& event, std::int64_t now_ns);
   Result<void> finish_task(TaskId task, std::int64_t end_ns, std::int64_t now_ns);
   void note_ready(TaskId task, std::int64_t now_ns);
@@ -70,10 +83,17 @@ class RankLoop final : public IterationLoop {
   void return_credits(TaskId task, std::int64_t now_ns);
   void note_signal(SignalRecord::Type type, EdgeId edge, const Letter& letter, std::int64_t now_ns);
   std::string missing_input(TaskId task) const;
+  Error wrong(const Letter& letter, const std::string& why) const;
 
   Letter letter(Tag tag) const;
   TaskState& at(TaskId task) { return states_[static_cast<std::size_t>(task)]; }
   const TaskState& at(TaskId task) const { return states_[static_cast<std::size_t>(task)]; }
+  MessageState& message(EdgeId edge, int microbatch) {
+    return messages_[static_cast<std::size_t>(edge * microbatches_ + microbatch)];
+  }
+  const MessageState& message(EdgeId edge, int microbatch) const {
+    return messages_[static_cast<std::size_t>(edge * microbatches_ + microbatch)];
+  }
   int peer(int rank, int lane) const {
     return context_.grid.endpoint({context_.place.replica, rank, lane});
   }
@@ -90,7 +110,7 @@ class RankLoop final : public IterationLoop {
   const int size_;  // tasks of the rank
 
   std::vector<TaskState> states_;
-  std::vector<std::int32_t> arrival_of_;    // by message: into record_.arrivals; -1: not here
+  std::vector<MessageState> messages_;
   std::vector<std::int64_t> link_free_ns_;  // by destination rank
   std::span<const RootInput> roots_;        // by time
   std::size_t next_root_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "executor/letter_check.h"
 #include "executor/memory_wait.h"
 #include "executor/rank_loop.h"
 
@@ -95,8 +96,11 @@ Result<void> RendezvousLoop::on_letter(const Letter& letter, Payload payload, st
   if (letter.tag == Tag::kGradient || letter.tag == Tag::kReduced) {
     return sync_.on_letter(letter, std::move(payload), now_ns);
   }
+  const auto wrong = [&](const std::string& why) {
+    return out_of_turn(letter, context_.grid, program_, why);
+  };
   if (letter.tag != Tag::kPost && letter.tag != Tag::kMessage) {
-    return Error{"a letter came that has no meaning in rendezvous execution"};
+    return wrong("which has no meaning in rendezvous execution");
   }
   const int microbatch = program_.microbatch_of(letter.task);
   const bool send = letter.tag == Tag::kPost;
@@ -105,10 +109,13 @@ Result<void> RendezvousLoop::on_letter(const Letter& letter, Payload payload, st
            transfer.microbatch == microbatch;
   });
   if (send) {
-    peer_posted_ns_[message(letter.edge, microbatch)] = letter.time_ns;
+    std::int64_t& posted_ns = peer_posted_ns_[message(letter.edge, microbatch)];
+    if (posted_ns >= 0) return wrong(kSentBefore);
+    posted_ns = letter.time_ns;
     return found == phase_.end() ? Result<void>{} : start_transfer(*found, now_ns);
   }
-  if (found == phase_.end()) return Error{"a message came whose receive was not posted"};
+  if (found == phase_.end()) return wrong("whose receive is not posted");
+  if (found->done) return wrong(kSentBefore);
   found->done = true;
   record_.arrivals.push_back({letter.edge, microbatch, letter.time_ns, letter.sent_ns,
                               letter.due_ns, now_ns, now_ns, letter.bytes});

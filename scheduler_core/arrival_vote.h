@@ -28,9 +28,14 @@ class ArrivalVote {
   /// Back to the start of an iteration.
   void reset() { std::fill(seen_.begin(), seen_.end(), 0); }
 
+  /// `lane` has been reported to have `message`.
+  bool has(int message, int lane) const {
+    return (seen_[static_cast<std::size_t>(message)] >> lane & 1) != 0;
+  }
+
   /// Lane `lane` has `message`, and the leader knows. True where that was the
   /// last one: the message has now arrived for the group.
-  /// REQUIRES: not reported before.
+  /// REQUIRES: not has(message, lane).
   bool on_lane(int message, int lane) {
     std::uint64_t& seen = seen_[static_cast<std::size_t>(message)];
     const std::uint64_t bit = std::uint64_t{1} << lane;
