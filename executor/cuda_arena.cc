@@ -1,7 +1,6 @@
 #include "executor/cuda_arena.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 
 #include "executor/cuda_launchers.h"
@@ -9,53 +8,53 @@
 
 namespace rrfp {
 
-Result<CudaArena> CudaArena::create(std::size_t bytes) {
-  CudaArena arena;
-  if (bytes == 0) return arena;
-  if (Result<void> added = arena.add_piece(rounded(bytes)); !added.ok()) return added.error();
-  return arena;
-}
-
-Result<void> CudaArena::add_piece(std::size_t bytes) {
-  Result<CudaMemory> memory = CudaMemory::create(bytes, "activations");
-  if (!memory.ok()) {
-    return Error{memory.error().message + ", beside " + std::to_string(reserved_bytes() >> 20) +
-                 " MiB of this rank that hold " + std::to_string(held_bytes_ >> 20) +
-                 " MiB; a smaller memory budget needs less"};
+Result<void> CudaArena::begin(const std::vector<std::vector<SlotDemand>>& groups,
+                              std::optional<std::int64_t> budget_bytes) {
+  RRFP_CHECK(blocks_.empty());
+  std::vector<std::vector<SlotClass>> classes;
+  std::size_t bytes = 0;
+  for (const std::vector<SlotDemand>& demands : groups) {
+    classes.push_back(slot_classes(demands, budget_bytes));
+    for (const SlotClass& of : classes.back()) bytes += of.slots * rounded(of.bytes);
   }
-  Piece piece;
-  piece.holes.emplace(memory->data(), bytes);
-  piece.memory = std::move(*memory);
-  pieces_.push_back(std::move(piece));
+  groups_.clear();
+  if (bytes > memory_.bytes()) {
+    memory_ = CudaMemory();
+    Result<CudaMemory> memory = CudaMemory::create(
+        bytes, "activations", "a smaller memory budget, or fewer ranks on this GPU, need less");
+    if (!memory.ok()) return memory.error();
+    memory_ = std::move(*memory);
+  }
+  std::byte* next = memory_.data();
+  for (const std::vector<SlotClass>& of_group : classes) {
+    groups_.emplace_back();
+    for (const SlotClass& of : of_group) {
+      Slots slots{of.bytes, {}};
+      for (std::size_t i = 0; i < of.slots; ++i, next += rounded(of.bytes)) {
+        slots.free.push_back(next);
+      }
+      groups_.back().push_back(std::move(slots));
+    }
+  }
   return {};
 }
 
-// The first hole that is large enough, from the beginning of the piece.
-std::byte* CudaArena::take_from(std::size_t piece, std::size_t bytes) {
-  std::map<std::byte*, std::size_t>& holes = pieces_[piece].holes;
-  const auto hole = std::find_if(holes.begin(), holes.end(),
-                                 [&](const auto& entry) { return entry.second >= bytes; });
-  if (hole == holes.end()) return nullptr;
-  const auto [block, size] = *hole;
-  holes.erase(hole);
-  if (size > bytes) holes.emplace(block + bytes, size - bytes);
-  blocks_.emplace(block, Block{piece, bytes});
-  return block;
-}
-
-Result<std::byte*> CudaArena::take(std::size_t bytes) {
-  RRFP_CHECK(bytes > 0);
-  const std::size_t size = rounded(bytes);
-  std::byte* block = nullptr;
-  for (std::size_t piece = 0; piece < pieces_.size() && block == nullptr; ++piece) {
-    block = take_from(piece, size);
+Result<std::byte*> CudaArena::take(std::size_t group, std::size_t bytes) {
+  RRFP_CHECK(bytes > 0 && group < groups_.size());
+  std::vector<Slots>& of_group = groups_[group];
+  const auto slots = std::find_if(of_group.begin(), of_group.end(),
+                                  [&](const Slots& of) { return of.bytes >= bytes; });
+  if (slots == of_group.end() || slots->free.empty()) {
+    return Error{"no room is left for an activation of " + std::to_string(bytes) +
+                 " bytes beside " + std::to_string(held_bytes_) +
+                 " bytes: that is more than the memory budget lets "
+                 "through, for which all memory was allocated before the iteration"};
   }
-  if (block == nullptr) {
-    if (Result<void> added = add_piece(size); !added.ok()) return added.error();
-    block = take_from(pieces_.size() - 1, size);
-  }
-  note_block_taken(block, size);
-  held_bytes_ += static_cast<std::int64_t>(size);
+  std::byte* const block = slots->free.back();
+  slots->free.pop_back();
+  blocks_.emplace(block, Block{&*slots, rounded(bytes)});
+  note_block_taken(block, rounded(bytes));
+  held_bytes_ += static_cast<std::int64_t>(rounded(bytes));
   high_water_bytes_ = std::max(high_water_bytes_, held_bytes_);
   return block;
 }
@@ -63,28 +62,11 @@ Result<std::byte*> CudaArena::take(std::size_t bytes) {
 void CudaArena::give_back(std::byte* block) {
   const auto found = blocks_.find(block);
   RRFP_CHECK(found != blocks_.end());
-  const auto [piece, bytes] = found->second;
+  const auto [slots, bytes] = found->second;
   blocks_.erase(found);
   note_block_returned(block);
   held_bytes_ -= static_cast<std::int64_t>(bytes);
-  std::map<std::byte*, std::size_t>& holes = pieces_[piece].holes;
-  auto hole = holes.emplace(block, bytes).first;
-  const auto next = std::next(hole);
-  if (next != holes.end() && hole->first + hole->second == next->first) {
-    hole->second += next->second;
-    holes.erase(next);
-  }
-  if (hole == holes.begin()) return;
-  const auto before = std::prev(hole);
-  if (before->first + before->second != hole->first) return;
-  before->second += hole->second;
-  holes.erase(hole);
-}
-
-std::int64_t CudaArena::reserved_bytes() const {
-  std::size_t bytes = 0;
-  for (const Piece& piece : pieces_) bytes += piece.memory.bytes();
-  return static_cast<std::int64_t>(bytes);
+  slots->free.push_back(block);
 }
 
 }  // namespace rrfp

@@ -1,10 +1,10 @@
 // Where the activations of a rank lie: one piece of device memory, allocated
-// before the first task and as large as the budget that the rank's scheduler
-// keeps to. What is taken is what the scheduler counts.
+// before the first task of an iteration and cut into slots, so that all that
+// the budget of the rank's scheduler lets through has room (cuda_slots.h).
+// Nothing is allocated while tasks run.
 //
-// Blocks of different lengths may leave holes that are too small, and a rank
-// without a budget has no size beforehand: then another piece is allocated, and
-// reserved_bytes() says so.
+// Blocks of one group are never counted twice: what two blocks of it count for
+// together is the sum of both.
 //
 // Invariants
 //  1. A block is out from take() to give_back().
@@ -16,9 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "executor/cuda_memory.h"
+#include "executor/cuda_slots.h"
 
 namespace rrfp {
 
@@ -30,35 +32,35 @@ class CudaArena {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  /// Allocates the first piece, where it is not empty.
-  static Result<CudaArena> create(std::size_t bytes);
-  CudaArena() = default;  ///< without a piece
+  /// What may be taken from now on, by group; allocates where there is less.
+  /// REQUIRES: no block is out, and the device may be waited for.
+  Result<void> begin(const std::vector<std::vector<SlotDemand>>& groups,
+                     std::optional<std::int64_t> budget_bytes);
 
-  /// REQUIRES: bytes > 0. The error says how much is out already.
-  Result<std::byte*> take(std::size_t bytes);
+  /// One of the group's blocks. REQUIRES: bytes > 0. An error where there is no
+  /// room, which what keeps to begin() never meets.
+  Result<std::byte*> take(std::size_t group, std::size_t bytes);
   void give_back(std::byte* block);
 
   std::int64_t held_bytes() const { return held_bytes_; }
   std::int64_t high_water_bytes() const { return high_water_bytes_; }
   /// From now on.
   void forget_high_water() { high_water_bytes_ = held_bytes_; }
-  std::int64_t reserved_bytes() const;
+  std::int64_t reserved_bytes() const { return static_cast<std::int64_t>(memory_.bytes()); }
 
  private:
-  struct Piece {
-    CudaMemory memory;
-    std::map<std::byte*, std::size_t> holes;
+  struct Slots {
+    std::size_t bytes = 0;  // of each
+    std::vector<std::byte*> free;
   };
   struct Block {
-    std::size_t piece = 0;
+    Slots* from = nullptr;
     std::size_t bytes = 0;
   };
 
-  Result<void> add_piece(std::size_t bytes);
-  std::byte* take_from(std::size_t piece, std::size_t bytes);
-
-  std::vector<Piece> pieces_;
-  std::map<std::byte*, Block> blocks_;  // that are out
+  CudaMemory memory_;
+  std::vector<std::vector<Slots>> groups_;  // each in ascending order of bytes
+  std::map<std::byte*, Block> blocks_;      // that are out
   std::int64_t held_bytes_ = 0;
   std::int64_t high_water_bytes_ = 0;
 };

@@ -1,13 +1,22 @@
-// Device memory for tensors, in blocks that are used again and again:
-// allocating from the driver stops the device, so it happens only while more
-// blocks are out than ever before (in the first iteration, as a rule), or
-// beforehand, by reserve(). Where a transfer may wait on the device for another
-// process it must be beforehand, for that process may wait in the same way.
+// Device memory for tensors, in blocks that are used again and again. Allocating
+// from the driver stops the device: so an iteration's blocks are reserved before
+// it, wherever a transfer may wait on the device for another process, which may
+// wait in the same way; and then none is allocated later. Elsewhere one is
+// allocated whenever more are out than ever before.
 //
 // Invariants
 //  1. A block is out to one owner, from take() to give_back().
 //  2. give_back() comes after all work that uses the block has been seen to
 //     finish: the next owner may write to it at once, in another stream.
+//  3. Reserved: of the sizes that were reserved each may be taken once until the
+//     next reserve(), whichever are out and in whatever order they come, and has
+//     a block. (For every size there are as many blocks at least as large as
+//     sizes. A small one takes a block of a larger size only while as many other
+//     small ones are out as there are small blocks; so those that ever do are no
+//     more than there are small sizes beyond the small blocks, which is what the
+//     large blocks have to spare.)
+//  4. Reserved memory is as much as the largest reserve() took: with no block
+//     out it is cut anew. Otherwise what is missing is added, until the next.
 //
 // Thread safety: any; the receiver of a message gives back the sender's block.
 #pragma once
@@ -17,6 +26,7 @@
 #include <mutex>
 #include <vector>
 
+#include "executor/cuda_memory.h"
 #include "scheduler_core/result.h"
 
 namespace rrfp {
@@ -24,26 +34,28 @@ namespace rrfp {
 class CudaBlocks {
  public:
   CudaBlocks() = default;
-  ~CudaBlocks();
   CudaBlocks(const CudaBlocks&) = delete;
   CudaBlocks& operator=(const CudaBlocks&) = delete;
 
-  /// The smallest that is large enough. REQUIRES: bytes > 0. The error says how
-  /// much is out already.
+  /// The smallest that is large enough. REQUIRES: bytes > 0. The error says what
+  /// the device lacks; after reserve(), that there is none.
   Result<void*> take(std::size_t bytes);
-  /// So that blocks of all these sizes can be out at a time and take() has none
-  /// to allocate; but of the device's free memory no more than half is taken,
-  /// for the sizes that come first. REQUIRES: no block is out.
-  Result<void> reserve(const std::vector<std::size_t>& sizes);
+  /// From now on, see invariant 3. A block that is still out is not counted on.
+  /// REQUIRES: the device may be waited for.
+  Result<void> reserve(std::vector<std::size_t> sizes);
   void give_back(void* block);
 
  private:
-  Result<void*> allocate(std::size_t size);
+  Result<void> allocate(const std::vector<std::size_t>& sizes);
+  void cut(const CudaMemory& piece, const std::vector<std::size_t>& sizes);
+  Result<void> cut_anew(const std::vector<std::size_t>& sizes);
+  std::vector<std::size_t> missing(const std::vector<std::size_t>& sizes) const;
 
   std::mutex mutex_;
+  std::vector<CudaMemory> pieces_;          // the first is the largest, where reserved
   std::multimap<std::size_t, void*> free_;  // by size
   std::map<void*, std::size_t> size_of_;    // of all blocks
-  std::size_t allocated_ = 0;
+  bool reserved_ = false;
 };
 
 }  // namespace rrfp

@@ -16,19 +16,10 @@ namespace rrfp {
 
 class CudaMemory {
  public:
-  /// The error names the size, and `purpose`.
-  static Result<CudaMemory> create(std::size_t bytes, const char* purpose) {
-    CudaMemory made;
-    if (bytes == 0) return made;
-    const cudaError_t code = cudaMalloc(&made.memory_, bytes);
-    if (code != cudaSuccess) {
-      made.memory_ = nullptr;
-      return cuda_error("cudaMalloc of " + std::to_string(bytes >> 20) + " MiB for " + purpose,
-                        code);
-    }
-    made.bytes_ = bytes;
-    return made;
-  }
+  /// Of the current device. The error names the device, what is needed and what
+  /// is free, and what needs less: `remedy`.
+  static Result<CudaMemory> create(std::size_t bytes, const char* purpose,
+                                   const char* remedy = "fewer ranks on this GPU need less");
   CudaMemory() = default;  ///< none
   CudaMemory(CudaMemory&& other) noexcept
       : memory_(std::exchange(other.memory_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

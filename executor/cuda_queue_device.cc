@@ -33,9 +33,18 @@ Result<void> CudaQueueDevice::start_over() {
   return check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
 }
 
-Result<void> CudaQueueDevice::reserve(const std::vector<std::size_t>& sizes) {
+Result<void> CudaQueueDevice::reserve(const Program& program) {
   if (!settings_.connected()) return {};
-  return partition_.blocks().reserve(sizes);
+  std::vector<std::size_t> sizes;
+  for (std::size_t id = 0; id < program.edges().size(); ++id) {
+    const Edge& edge = program.edges()[id];
+    if (!edge.carries || (edge.from_rank != place_.rank && edge.to_rank != place_.rank)) continue;
+    for (int microbatch = 0; microbatch < program.microbatches(); ++microbatch) {
+      const std::size_t bytes = block_bytes(static_cast<EdgeId>(id), microbatch);
+      if (bytes > 0) sizes.push_back(bytes);
+    }
+  }
+  return partition_.blocks().reserve(std::move(sizes));
 }
 
 void CudaQueueDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {

@@ -62,9 +62,9 @@ class CudaQueueDevice : public Device {
   /// For begin(): nothing is held any more, and what the last iteration left on
   /// the device has ended, so that memory may be allocated.
   Result<void> start_over();
-  /// For begin(): blocks for tensors of these sizes, where none may be allocated
-  /// later. See CudaBlocks.
-  Result<void> reserve(const std::vector<std::size_t>& sizes);
+  /// For begin(): blocks for all tensors of the iteration that this rank makes
+  /// or gets, where none may be allocated later. See CudaBlocks.
+  Result<void> reserve(const Program& program);
 
  private:
   struct Held {
@@ -78,6 +78,9 @@ class CudaQueueDevice : public Device {
     bool group_started = false;
   };
 
+  /// Of the block that is taken for what goes along an edge of this rank; 0:
+  /// none is.
+  virtual std::size_t block_bytes(EdgeId edge, int microbatch) const = 0;
   /// Enqueues the work of `task` in partition().compute().
   virtual Result<void> enqueue(TaskId task) = 0;
   /// The stream is past that.

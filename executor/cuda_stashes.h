@@ -1,5 +1,10 @@
 // What the microbatches of a rank's stages keep between their passes, in an
-// arena as large as the budget of the rank's scheduler.
+// arena that has room for whatever the budget of the rank's scheduler lets
+// through.
+//
+// A microbatch keeps two blocks of a stage: one until I, during which all of its
+// activation is counted, and one until W, of which its stash is what is counted
+// in the end. So the first blocks are one group of the arena, the second another.
 //
 // Invariant: what is given back is what the scheduler counts as given back when
 // a task has ended; so what is held never exceeds what the scheduler counted.
@@ -8,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,13 +25,13 @@ namespace rrfp {
 
 class CudaStashes {
  public:
-  /// Nothing is kept any more; the arena has at least so many bytes. REQUIRES:
-  /// no work is under way.
-  Result<void> begin(int stages, int microbatches, std::int64_t arena_bytes);
+  /// Nothing is kept any more; there is room for microbatches of these lengths
+  /// (by root) of `rank`'s stages, as many as are within its budget. None: for
+  /// all of them. REQUIRES: no work is under way.
+  Result<void> begin(const ModelSpec& spec, const std::vector<StageCut>& cuts,
+                     const std::vector<std::span<const int>>& lengths, const Program& program,
+                     int rank, std::optional<std::int64_t> budget_bytes);
 
-  /// What keep() takes.
-  static std::int64_t bytes_of(const ModelSpec& spec, const StageCut& cut,
-                               std::span<const int> lengths);
   /// Takes what a microbatch keeps of a stage, before its F.
   Result<void> keep(const ModelSpec& spec, const StageCut& cut, std::span<const int> lengths,
                     int microbatch);
@@ -39,6 +45,8 @@ class CudaStashes {
   void forget_high_water() { arena_.forget_high_water(); }
   /// Of this iteration.
   std::int64_t high_water_bytes() const { return arena_.high_water_bytes(); }
+  std::int64_t held_bytes() const { return arena_.held_bytes(); }
+  std::int64_t reserved_bytes() const { return arena_.reserved_bytes(); }
 
  private:
   struct Kept {
@@ -50,7 +58,7 @@ class CudaStashes {
   std::size_t index(int stage, int microbatch) const {
     return static_cast<std::size_t>(stage * microbatches_ + microbatch);
   }
-  Result<void> take(std::size_t bytes, std::byte*& block);
+  Result<void> take(std::size_t group, std::size_t bytes, std::byte*& block);
   void release(std::byte*& block);
 
   int microbatches_ = 0;

@@ -36,24 +36,7 @@ Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration
   const auto messages = program.edges().size() * static_cast<std::size_t>(program.microbatches());
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);
-  return reserve(message_sizes());
-}
-
-// Of all messages that come or go.
-std::vector<std::size_t> CudaSyntheticDevice::message_sizes() const {
-  const Program& program = world_->program();
-  std::vector<std::size_t> sizes;
-  for (int microbatch = 0; microbatch < program.microbatches(); ++microbatch) {
-    for (std::size_t id = 0; id < program.edges().size(); ++id) {
-      const Edge& edge = program.edges()[id];
-      if (edge.local() || (edge.from_rank != place().rank && edge.to_rank != place().rank)) {
-        continue;
-      }
-      const std::size_t bytes = bytes_of(static_cast<EdgeId>(id), microbatch);
-      if (bytes > 0) sizes.push_back(bytes);
-    }
-  }
-  return sizes;
+  return reserve(program);
 }
 
 std::size_t CudaSyntheticDevice::message(EdgeId edge, int microbatch) const {

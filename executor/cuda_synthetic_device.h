@@ -40,6 +40,9 @@ class CudaSyntheticDevice final : public CudaQueueDevice {
   std::string name_of(TaskId task) const override {
     return to_string(world_->program().task(task));
   }
+  std::size_t block_bytes(EdgeId edge, int microbatch) const override {
+    return world_->program().edge(edge).local() ? 0 : bytes_of(edge, microbatch);
+  }
   Result<void> enqueue(TaskId task) override;
   Result<void> finish(TaskId task) override;
   Result<std::size_t> check_inputs(TaskId task);  // how many bytes
@@ -49,7 +52,6 @@ class CudaSyntheticDevice final : public CudaQueueDevice {
   std::size_t bytes_of(EdgeId edge, int microbatch) const;
   std::size_t output_bytes(TaskId task) const;
   std::size_t largest_message() const;
-  std::vector<std::size_t> message_sizes() const;
   std::uint64_t word_of(EdgeId edge, int microbatch) const;
 
   const int free_sms_;

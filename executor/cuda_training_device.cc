@@ -54,24 +54,17 @@ Result<void> CudaTrainingDevice::make_stages() {
   return {};
 }
 
-// The budget, or all microbatches where that is less; 0: there is none, and the arena grows. Where
-// it must not grow later it is made for all microbatches, or with half as much again as the budget,
-// for the holes that blocks of different lengths leave.
-std::int64_t CudaTrainingDevice::arena_bytes() const {
+std::optional<std::int64_t> CudaTrainingDevice::budget_bytes() const {
   const Memory& memory = world_->input().memory;
   const auto rank = static_cast<std::size_t>(place().rank);
-  const bool limited = rank < memory.budget_bytes.size() && memory.budget_bytes[rank].has_value();
-  if (!limited && !settings().connected()) return 0;
-  std::int64_t all = 0;
-  for (const int number : world_->program().stages_of(place().rank)) {
-    for (int m = 0; m < microbatches_; ++m) {
-      const StageCut& cut = cuts_[static_cast<std::size_t>(number)];
-      all += CudaStashes::bytes_of(spec(), cut, lengths(m));
-    }
-  }
-  if (!limited) return all;
-  const std::int64_t budget = *memory.budget_bytes[rank];
-  return std::min(all, settings().connected() ? budget + budget / 2 : budget);
+  if (rank >= memory.budget_bytes.size()) return std::nullopt;
+  return memory.budget_bytes[rank];
+}
+
+Result<void> CudaTrainingDevice::begin_stashes() {
+  std::vector<std::span<const int>> lengths_of;
+  for (int m = 0; m < microbatches_; ++m) lengths_of.push_back(lengths(m));
+  return stashes_.begin(spec(), cuts_, lengths_of, world_->program(), place().rank, budget_bytes());
 }
 
 Result<void> CudaTrainingDevice::reserve_losses() {
@@ -106,9 +99,9 @@ Result<void> CudaTrainingDevice::begin(const PreparedCase& world, int iteration)
   outbox_.assign(messages, std::nullopt);
   trained_.clear();
   Result<void> begun = samples_.upload(std::move(samples), *compute_);
-  if (begun.ok()) begun = stashes_.begin(program.stages(), microbatches_, arena_bytes());
+  if (begun.ok()) begun = begin_stashes();
   if (begun.ok()) begun = reserve_losses();
-  if (begun.ok()) begun = reserve(tensor_sizes());
+  if (begun.ok()) begun = reserve(program);
   to_try_.clear();
   if (begun.ok() && settings().connected()) choose_tries();
   return begun;
@@ -152,20 +145,6 @@ Result<void> CudaTrainingDevice::try_pass(CudaStage& of, int microbatch) {
   return waited;
 }
 
-// Of all tensors that come, go, or stay here.
-std::vector<std::size_t> CudaTrainingDevice::tensor_sizes() const {
-  const Program& program = world_->program();
-  std::vector<std::size_t> sizes;
-  for (int microbatch = 0; microbatch < microbatches_; ++microbatch) {
-    for (std::size_t id = 0; id < program.edges().size(); ++id) {
-      const Edge& edge = program.edges()[id];
-      if (edge.from_rank != place().rank && edge.to_rank != place().rank) continue;
-      sizes.push_back(bytes_along(static_cast<EdgeId>(id), microbatch));
-    }
-  }
-  return sizes;
-}
-
 // --- What comes in and goes out.
 
 // An activation has the rows of the stage that it comes from, and so has its gradient.
@@ -175,7 +154,8 @@ int CudaTrainingDevice::rows_along(EdgeId edge, int microbatch) const {
   return rows_of(cuts_[static_cast<std::size_t>(forward_from)].roots, lengths(microbatch));
 }
 
-std::size_t CudaTrainingDevice::bytes_along(EdgeId edge, int microbatch) const {
+// Tensors that stay on the rank have blocks as well.
+std::size_t CudaTrainingDevice::block_bytes(EdgeId edge, int microbatch) const {
   return TensorShape{rows_along(edge, microbatch), spec().width}.size() * sizeof(float);
 }
 
@@ -186,7 +166,7 @@ Result<void> CudaTrainingDevice::take_input(TaskId task, int producer, Payload p
   const Kind kind = program.slot_of(task) == Slot::kForward ? Kind::kForward : Kind::kBackward;
   const EdgeId edge = program.find_edge(kind, producer, program.stage_of(task));
   const Result<CudaMessage> taken =
-      expect_cuda_message(payload, bytes_along(edge, microbatch), program, task, producer);
+      expect_cuda_message(payload, block_bytes(edge, microbatch), program, task, producer);
   if (!taken.ok()) return taken.error();
   inbox_[message(edge, microbatch)] = *taken;
   return {};

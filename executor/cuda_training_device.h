@@ -3,7 +3,7 @@
 //
 // Tensors between ranks are blocks of the partition that the transport copies
 // to another virtual device, or sends to another GPU; what a microbatch keeps between its passes is
-// in the rank's arena, which is as large as the budget of the rank's scheduler.
+// in the rank's arena, which has room for whatever the budget of the rank's scheduler lets through.
 //
 // Invariants: those of CudaQueueDevice, and
 //  1. What a task computes depends on its inputs and on its stage's weights
@@ -64,12 +64,14 @@ class CudaTrainingDevice final : public CudaQueueDevice {
     return to_string(world_->program().task(task));
   }
   bool waits_for_lanes() const override { return lanes_.waits_in_stream(); }
+  std::size_t block_bytes(EdgeId edge, int microbatch) const override;
   Result<void> enqueue(TaskId task) override;
   Result<void> finish(TaskId task) override;
   std::int64_t least_length_ns(TaskId task) const override;
 
   Result<void> make_stages();
-  std::int64_t arena_bytes() const;
+  std::optional<std::int64_t> budget_bytes() const;
+  Result<void> begin_stashes();
   Result<void> reserve_losses();
   Result<void> enqueue_forward(CudaStage& stage, int microbatch);
   Result<void> enqueue_backward(CudaStage& stage, int microbatch);
@@ -89,8 +91,6 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   }
   std::span<const int> lengths(int microbatch) const { return samples_.lengths(microbatch); }
   int rows_along(EdgeId edge, int microbatch) const;
-  std::size_t bytes_along(EdgeId edge, int microbatch) const;
-  std::vector<std::size_t> tensor_sizes() const;
   CudaStage& stage(int number) { return *stages_[static_cast<std::size_t>(number)]; }
   std::size_t message(EdgeId edge, int microbatch) const {
     return static_cast<std::size_t>(edge * microbatches_ + microbatch);

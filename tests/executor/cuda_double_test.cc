@@ -192,11 +192,11 @@ TEST_F(CudaDouble, ObjectsToABufferUsedBeforeItsEvent) {
 
 TEST_F(CudaDouble, ObjectsToABufferUsedAfterItsRelease) {
   prepare();
+  receiver_ = device({0, 1, 0});
   Payload arrived = carry(produce(false));
   ASSERT_FALSE(arrived.empty());
   to_cuda_message(arrived)->give_back();
   expect_none();
-  receiver_ = device({0, 1, 0});
   ASSERT_TRUE(receiver_->take_input(forward(1), 0, std::move(arrived)).ok());
   receiver_->launch(forward(1), 0, 0);
   expect_objection("the check of a tensor uses a block after it was returned");
@@ -215,33 +215,6 @@ TEST_F(CudaDouble, ObjectsToABufferReleasedWhileInUse) {
   ASSERT_TRUE(sent.ok());
   to_cuda_message(*sent)->give_back();
   expect_objection("a block is returned that the filling of a tensor");
-}
-
-TEST_F(CudaDouble, ReservedBlocksAreOutTogetherWithoutAnotherAllocation) {
-  prepare();
-  CudaBlocks& blocks = partition({0, 0, 0}).blocks();
-  const auto left = [] {
-    std::size_t bytes = 0;
-    std::size_t all = 0;
-    EXPECT_EQ(cudaMemGetInfo(&bytes, &all), cudaSuccess);
-    return bytes;
-  };
-  const std::vector<std::size_t> sizes = {1000, 70'000, 1, 1000, 3000};
-  ASSERT_TRUE(blocks.reserve(sizes).ok());
-  const std::size_t after = left();
-  std::vector<void*> out;
-  for (int round = 0; round < 2; ++round) {
-    for (const std::size_t bytes : sizes) out.push_back(*blocks.take(bytes));
-    for (void* const block : out) blocks.give_back(block);
-    out.clear();
-    ASSERT_TRUE(blocks.reserve({3000, 1000, 512, 2000}).ok()) << "what is there is enough";
-  }
-  EXPECT_EQ(left(), after);
-  out = {*blocks.take(2000), *blocks.take(3000)};
-  EXPECT_EQ(left(), after) << "a larger block does";
-  for (void* const block : out) blocks.give_back(block);
-  ASSERT_TRUE(blocks.reserve({left()}).ok());
-  EXPECT_EQ(left(), after) << "no more than half of the memory is reserved";
 }
 
 TEST_F(CudaDouble, ObjectsToMembersOfAGroupThatDisagreeOnTheOrder) {

@@ -324,36 +324,11 @@ TEST_F(CudaModel, GradientsTravelInOnePieceAndComeBack) {
             "a gradient of 8 bytes came, not of 80");
 }
 
-TEST_F(CudaModel, ArenaGivesOutWhatItsBudgetHoldsAndCountsTheMost) {
-  constexpr std::size_t kUnit = CudaArena::kAlignment;
-  Result<CudaArena> made = CudaArena::create(4 * kUnit);
-  ASSERT_TRUE(made.ok());
-  {
-    CudaArena arena = std::move(*made);
-    std::vector<std::byte*> blocks;
-    for (int i = 0; i < 4; ++i) blocks.push_back(*arena.take(kUnit - 1));
-    EXPECT_EQ(arena.held_bytes(), 4 * static_cast<std::int64_t>(kUnit));
-    for (const int i : {0, 2, 1}) arena.give_back(blocks[static_cast<std::size_t>(i)]);
-    // The holes have become one.
-    std::byte* const large = *arena.take(3 * kUnit);
-    EXPECT_EQ(large, blocks[0]);
-    EXPECT_EQ(arena.reserved_bytes(), 4 * static_cast<std::int64_t>(kUnit));
-    // More than the budget: another piece, and it is told.
-    std::byte* const more = *arena.take(2 * kUnit);
-    EXPECT_EQ(arena.reserved_bytes(), 6 * static_cast<std::int64_t>(kUnit));
-    EXPECT_EQ(arena.high_water_bytes(), 6 * static_cast<std::int64_t>(kUnit));
-    for (std::byte* block : {large, more, blocks[3]}) arena.give_back(block);
-    arena.forget_high_water();
-    EXPECT_EQ(arena.high_water_bytes(), 0);
-  }
-}
-
 // What is planted: a stash that is given back while its pass is under way.
 TEST_F(CudaModel, ADoubleObjectsToAStashThatIsGivenBackTooEarly) {
-  Result<CudaArena> made = CudaArena::create(1 << 20);
-  ASSERT_TRUE(made.ok());
-  CudaArena arena = std::move(*made);
-  std::byte* const block = *arena.take(1 << 16);
+  CudaArena arena;
+  ASSERT_TRUE(arena.begin({{{1 << 16, 1}}}, std::nullopt).ok());
+  std::byte* const block = *arena.take(0, 1 << 16);
   // The stream is busy for 50 ms before it gets there.
   ASSERT_EQ(launch_matrix_chain(1, 50'000, {}, compute_->stream()), cudaSuccess);
   auto* const numbers = reinterpret_cast<float*>(block);

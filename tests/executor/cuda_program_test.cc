@@ -159,8 +159,8 @@ TEST_F(CudaProgram, MoreThanFitsOnTheDeviceIsSaid) {
   text.replace(text.find("100003"), 6, "5000000000");
   const EndedProgram ran = rrfp({"run", write_text("large.json", text), "--device", "synthetic"});
   EXPECT_EQ(ran.status, 1) << ran.text;
-  EXPECT_TRUE(ran.has("cudaMalloc of 4768 MiB for a tensor")) << ran.text;
-  EXPECT_TRUE(ran.has("--payload-bytes makes messages smaller")) << ran.text;
+  EXPECT_TRUE(ran.has("has no room for tensors on their way: 4768 MiB are needed")) << ran.text;
+  EXPECT_TRUE(ran.has("smaller messages (rrfp run --payload-bytes N)")) << ran.text;
 }
 
 // The simulator, fed with the run's own times, gives the run's own length; stalls are among its
