@@ -7,6 +7,10 @@
 
 namespace rrfp {
 
+std::string while_getting_ready(int iteration) {
+  return ", while getting ready for iteration " + std::to_string(iteration);
+}
+
 Coordinator::Coordinator(const RunPlan& plan, bool shared_clock, IterationSink& sink)
     : plan_(plan),
       shared_clock_(shared_clock),
@@ -43,7 +47,10 @@ void Coordinator::prepare() {
     return;
   }
   state_ = State::kPreparing;
-  for (Peer& peer : peers_) peer.counted = false;
+  for (Peer& peer : peers_) {
+    peer.counted = false;
+    peer.parts_done = peer.parts_left = 0;
+  }
   records_.clear();
   send_to_all(letter_to(0, Tag::kPrepare));
 }
@@ -73,6 +80,10 @@ void Coordinator::on_letter(const Letter& letter, Payload payload, std::int64_t 
       peer.received = letter.sent_ns;
       peer.quiet = letter.flag != 0;
       peer.next_task = letter.task;
+      if (letter.iteration == iteration_) {
+        peer.parts_done = std::max(letter.edge, 0);
+        peer.parts_left = std::max(letter.stage, 0);
+      }
       look_for_block();
       break;
     case Tag::kEnd: {
@@ -184,13 +195,25 @@ void Coordinator::stop(RunEnd end, const std::string& why) {
 
 void Coordinator::look_for_silence(std::int64_t local_now_ns) {
   for (int endpoint = 1; endpoint < plan_.grid.size(); ++endpoint) {
-    const std::int64_t silent_ns =
-        local_now_ns - peers_[static_cast<std::size_t>(endpoint)].heard_ns;
+    const Peer& peer = peers_[static_cast<std::size_t>(endpoint)];
+    const std::int64_t silent_ns = local_now_ns - peer.heard_ns;
     if (silent_ns <= plan_.tuning.patience_ns) continue;
+    const bool getting_ready = state_ == State::kPreparing && !peer.counted;
     stop(RunEnd::kFault, worker_name(plan_.grid, endpoint) + " has not answered for " +
-                             std::to_string(silent_ns / 1'000'000) + " ms");
+                             std::to_string(silent_ns / 1'000'000) + " ms" +
+                             (getting_ready ? while_getting_ready(iteration_) : ""));
     return;
   }
+}
+
+void Coordinator::tell_progress() {
+  if (state_ != State::kPreparing) return;
+  const auto slowest =
+      std::max_element(peers_.begin(), peers_.end(),
+                       [](const Peer& a, const Peer& b) { return a.parts_left < b.parts_left; });
+  if (slowest->parts_left == 0) return;
+  sink_.on_getting_ready({iteration_, static_cast<int>(slowest - peers_.begin()),
+                          slowest->parts_done, slowest->parts_done + slowest->parts_left});
 }
 
 void Coordinator::look_for_block() {
@@ -233,6 +256,7 @@ void Coordinator::step(std::int64_t local_now_ns) {
   if (state_ == State::kEnded || local_now_ns < next_look_ns_) return;
   next_look_ns_ = local_now_ns + plan_.tuning.heartbeat_ns;
   look_for_silence(local_now_ns);
+  tell_progress();
 }
 
 std::int64_t Coordinator::next_local_ns() const {

@@ -19,6 +19,9 @@
 
 namespace rrfp {
 
+/// Follows what is said of somebody who was silent.
+std::string while_getting_ready(int iteration);
+
 class Coordinator {
  public:
   /// `shared_clock`: all workers read one clock, so none is measured.
@@ -47,6 +50,8 @@ class Coordinator {
     std::int64_t sent = 0;
     std::int64_t received = 0;
     bool quiet = false;
+    int parts_done = 0;  // of getting ready
+    int parts_left = 0;
     TaskId next_task = kNoTask;
     std::int64_t offset_ns = 0;  // clock of endpoint 0 less its clock
     std::int64_t error_ns = 0;
@@ -68,6 +73,7 @@ class Coordinator {
   void on_done(int endpoint, const Payload& payload);
   void finish_iteration();
   void look_for_silence(std::int64_t local_now_ns);
+  void tell_progress();
   void look_for_block();
   bool all_counted() const;
   void send_to_all(const Letter& letter, const std::string& text = {});

@@ -33,8 +33,7 @@ Result<void> CudaQueueDevice::start_over() {
   return check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
 }
 
-Result<void> CudaQueueDevice::reserve(const Program& program) {
-  if (!settings_.connected()) return {};
+std::vector<std::size_t> CudaQueueDevice::block_sizes(const Program& program) const {
   std::vector<std::size_t> sizes;
   for (std::size_t id = 0; id < program.edges().size(); ++id) {
     const Edge& edge = program.edges()[id];
@@ -44,7 +43,12 @@ Result<void> CudaQueueDevice::reserve(const Program& program) {
       if (bytes > 0) sizes.push_back(bytes);
     }
   }
-  return partition_.blocks().reserve(std::move(sizes));
+  return sizes;
+}
+
+Result<void> CudaQueueDevice::reserve(const Program& program) {
+  if (!settings_.connected()) return {};
+  return partition_.blocks().reserve(block_sizes(program));
 }
 
 void CudaQueueDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {

@@ -62,8 +62,10 @@ class CudaQueueDevice : public Device {
   /// For begin(): nothing is held any more, and what the last iteration left on
   /// the device has ended, so that memory may be allocated.
   Result<void> start_over();
-  /// For begin(): blocks for all tensors of the iteration that this rank makes
-  /// or gets, where none may be allocated later. See CudaBlocks.
+  /// Of all tensors of an iteration that this rank makes or gets.
+  std::vector<std::size_t> block_sizes(const Program& program) const;
+  /// For begin(): blocks for all of them, where none may be allocated later. See
+  /// CudaBlocks.
   Result<void> reserve(const Program& program);
 
  private:

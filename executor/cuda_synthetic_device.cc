@@ -26,17 +26,26 @@ Result<void> CudaSyntheticDevice::begin(const PreparedCase& world, int iteration
   world_ = &world;
   iteration_ = iteration;
   if (Result<void> ready = start_over(); !ready.ok()) return ready;
-  if (!length_) {
-    const Result<CudaWorkLength> measured =
-        CudaWorkLength::measure(partition(), largest_message(), free_sms_);
-    if (!measured.ok()) return measured.error();
-    length_ = *measured;
-  }
   const Program& program = world.program();
   const auto messages = program.edges().size() * static_cast<std::size_t>(program.microbatches());
   inbox_.assign(messages, std::nullopt);
   outbox_.assign(messages, std::nullopt);
   return reserve(program);
+}
+
+// Before the first iteration; with a block of those that are there.
+Result<int> CudaSyntheticDevice::warm_up() {
+  if (length_) return 0;
+  if (!measurement_) {
+    const std::vector<std::size_t> sizes = block_sizes(world_->program());
+    const std::size_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+    measurement_.emplace(partition(), largest, free_sms_);
+  }
+  const Result<int> left = measurement_->measure_round();
+  if (!left.ok() || *left > 0) return left;
+  length_ = measurement_->length();
+  measurement_.reset();
+  return 0;
 }
 
 std::size_t CudaSyntheticDevice::message(EdgeId edge, int microbatch) const {
@@ -55,12 +64,6 @@ std::size_t CudaSyntheticDevice::output_bytes(TaskId task) const {
     if (!program.edge(edge).local()) bytes += bytes_of(edge, program.microbatch_of(task));
   }
   return bytes;
-}
-
-std::size_t CudaSyntheticDevice::largest_message() const {
-  const std::vector<std::int64_t>& all = world_->message_bytes();
-  const std::int64_t largest = all.empty() ? 0 : *std::max_element(all.begin(), all.end());
-  return std::min(static_cast<std::size_t>(largest), settings().payload_limit);
 }
 
 // Different for every message, so that one delivered in place of another shows.

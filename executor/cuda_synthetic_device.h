@@ -29,6 +29,7 @@ class CudaSyntheticDevice final : public CudaQueueDevice {
                       const Place& place, const CudaSettings& settings, int free_sms = 0);
 
   Result<void> begin(const PreparedCase& world, int iteration) override;
+  Result<int> warm_up() override;
   Result<void> take_input(TaskId task, int producer, Payload payload) override;
   Result<Payload> output(TaskId task, EdgeId edge) override;
   Result<Payload> gradient(int stage) override;
@@ -51,10 +52,10 @@ class CudaSyntheticDevice final : public CudaQueueDevice {
   std::size_t message(EdgeId edge, int microbatch) const;
   std::size_t bytes_of(EdgeId edge, int microbatch) const;
   std::size_t output_bytes(TaskId task) const;
-  std::size_t largest_message() const;
   std::uint64_t word_of(EdgeId edge, int microbatch) const;
 
   const int free_sms_;
+  std::optional<CudaWorkMeasurement> measurement_;  // before length_
   std::optional<CudaWorkLength> length_;
 
   // Of this iteration.

@@ -118,13 +118,13 @@ void CudaTrainingDevice::choose_tries() {
   }
 }
 
-Result<bool> CudaTrainingDevice::warm_up() {
-  if (to_try_.empty()) return true;
+Result<int> CudaTrainingDevice::warm_up() {
+  if (to_try_.empty()) return 0;
   const auto [number, microbatch] = to_try_.back();
   to_try_.pop_back();
   if (Result<void> tried = try_pass(stage(number), microbatch); !tried.ok()) return tried.error();
   if (to_try_.empty()) stashes_.forget_high_water();
-  return to_try_.empty();
+  return static_cast<int>(to_try_.size());
 }
 
 // On whatever the scratch holds; the weights' gradients are 0 before and after.

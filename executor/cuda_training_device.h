@@ -50,7 +50,7 @@ class CudaTrainingDevice final : public CudaQueueDevice {
   ~CudaTrainingDevice() override { drain(); }
 
   Result<void> begin(const PreparedCase& world, int iteration) override;
-  Result<bool> warm_up() override;
+  Result<int> warm_up() override;
   Result<void> take_input(TaskId task, int producer, Payload payload) override;
   Result<Payload> output(TaskId task, EdgeId edge) override;
   Result<Payload> gradient(int stage) override;

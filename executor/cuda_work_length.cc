@@ -2,39 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "executor/cuda_launchers.h"
-#include "executor/cuda_stopwatch.h"
+#include "scheduler_core/check.h"
 
 namespace rrfp {
 
 namespace {
 
-constexpr int kFewProducts = 32;
-constexpr int kManyProducts = 1024;
-constexpr int kRounds = 5;
+constexpr int kFewInChain = 32;
+constexpr int kManyInChain = 1024;
 constexpr int kMostProducts = 1 << 30;
-
-// Of some rounds, what none takes less than.
-template <typename Launch>
-Result<double> least_ns(CudaStopwatch& watch, cudaStream_t stream, Launch&& launch) {
-  const Result<std::vector<double>> all = watch.rounds_ns(kRounds, stream, launch);
-  if (!all.ok()) return all.error();
-  return all->front();
-}
-
-// A block that goes back at the end.
-class Borrowed {
- public:
-  Borrowed(CudaBlocks& blocks, void* block) : blocks_(blocks), block_(block) {}
-  ~Borrowed() { blocks_.give_back(block_); }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-
- private:
-  CudaBlocks& blocks_;
-  void* block_;
-};
 
 }  // namespace
 
@@ -43,49 +22,69 @@ int chain_blocks(int sms, int free_sms) {
   return free_sms == 0 ? kPerSm * sms : std::max({sms - free_sms, sms / 2, 1});
 }
 
-Result<CudaWorkLength> CudaWorkLength::measure(CudaPartition& partition, std::size_t tensor_bytes,
-                                               int free_sms) {
-  CudaWorkLength made;
-  made.blocks_ = chain_blocks(partition.sms(), free_sms);
-  const FaultReport report{partition.fault().get(), 1};
-  CudaStopwatch watch;
-  if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();
-  Result<double> times[2] = {0.0, 0.0};
-  for (int of = 0; of < 2; ++of) {
-    times[of] = least_ns(watch, partition.compute(), [&](cudaStream_t stream) {
-      return launch_matrix_chain(made.blocks_, of == 0 ? kFewProducts : kManyProducts, report,
-                                 stream);
-    });
-    if (!times[of].ok()) return times[of].error();
-  }
-  made.product_ns_ = std::max(1e-3, (*times[1] - *times[0]) / (kManyProducts - kFewProducts));
-  made.overhead_ns_ = std::max(0.0, *times[0] - made.product_ns_ * kFewProducts);
-  if (tensor_bytes > 0) {
-    if (Result<void> measured = made.measure_tensors(partition, tensor_bytes); !measured.ok()) {
-      return measured.error();
-    }
-  }
-  if (partition.fault().load() != 0) return Error{"the device computes wrong results"};
-  return made;
+CudaWorkMeasurement::CudaWorkMeasurement(CudaPartition& partition, std::size_t tensor_bytes,
+                                         int free_sms)
+    : partition_(partition),
+      tensor_bytes_(tensor_bytes),
+      blocks_(chain_blocks(partition.sms(), free_sms)) {
+  least_ns_.fill(std::numeric_limits<double>::infinity());
 }
 
-Result<void> CudaWorkLength::measure_tensors(CudaPartition& partition, std::size_t bytes) {
-  const Result<void*> block = partition.blocks().take(bytes);
-  if (!block.ok()) return block.error();
-  const Borrowed borrowed(partition.blocks(), *block);
-  CudaStopwatch watch;
-  if (Result<void> ready = watch.prepare(); !ready.ok()) return ready;
-  const Result<double> filled = least_ns(watch, partition.compute(), [&](cudaStream_t stream) {
-    return launch_fill_pattern(*block, bytes, 0, stream);
+CudaWorkMeasurement::~CudaWorkMeasurement() {
+  if (block_ == nullptr) return;
+  cudaStreamSynchronize(partition_.compute());  // after an error a round may be under way
+  partition_.blocks().give_back(block_);
+}
+
+Result<int> CudaWorkMeasurement::measure_round() {
+  if (round_ == 0) {
+    if (Result<void> ready = watch_.prepare(); !ready.ok()) return ready.error();
+  }
+  RRFP_CHECK(round_ < rounds());
+  const auto what = static_cast<What>(round_ / kRounds);
+  const Result<double> took_ns = once_ns(what);
+  if (!took_ns.ok()) return took_ns.error();
+  least_ns_[what] = std::min(least_ns_[what], *took_ns);
+  ++round_;
+  if (partition_.fault().load() != 0) return Error{"the device computes wrong results"};
+  return rounds() - round_;
+}
+
+Result<double> CudaWorkMeasurement::once_ns(What what) {
+  if (what == kFilling || what == kChecking) return tensor_once_ns(what);
+  Result<void> started = watch_.start(partition_.compute(), [&](cudaStream_t stream) {
+    return launch_matrix_chain(blocks_, what == kFewProducts ? kFewInChain : kManyInChain,
+                               {partition_.fault().get(), 1}, stream);
   });
-  if (!filled.ok()) return filled.error();
-  const Result<double> checked = least_ns(watch, partition.compute(), [&](cudaStream_t stream) {
-    return launch_check_pattern(*block, bytes, 0, {partition.fault().get(), 1}, stream);
+  return started.ok() ? watch_.ns() : started.error();
+}
+
+// What is checked has been filled, for the rounds of filling come first.
+Result<double> CudaWorkMeasurement::tensor_once_ns(What what) {
+  if (block_ == nullptr) {
+    const Result<void*> block = partition_.blocks().take(tensor_bytes_);
+    if (!block.ok()) return block.error();
+    block_ = *block;
+  }
+  Result<void> started = watch_.start(partition_.compute(), [&](cudaStream_t stream) {
+    if (what == kFilling) return launch_fill_pattern(block_, measured_bytes(), 0, stream);
+    return launch_check_pattern(block_, measured_bytes(), 0, {partition_.fault().get(), 1}, stream);
   });
-  if (!checked.ok()) return checked.error();
-  fill_ns_per_byte_ = *filled / static_cast<double>(bytes);
-  check_ns_per_byte_ = *checked / static_cast<double>(bytes);
-  return {};
+  return started.ok() ? watch_.ns() : started.error();
+}
+
+CudaWorkLength CudaWorkMeasurement::length() const {
+  RRFP_CHECK(round_ == rounds());
+  const double few_ns = least_ns_[kFewProducts];
+  CudaWorkLength made;
+  made.blocks_ = blocks_;
+  made.product_ns_ =
+      std::max(1e-3, (least_ns_[kManyProducts] - few_ns) / (kManyInChain - kFewInChain));
+  made.overhead_ns_ = std::max(0.0, few_ns - made.product_ns_ * kFewInChain);
+  if (tensor_bytes_ == 0) return made;
+  made.fill_ns_per_byte_ = least_ns_[kFilling] / static_cast<double>(measured_bytes());
+  made.check_ns_per_byte_ = least_ns_[kChecking] / static_cast<double>(measured_bytes());
+  return made;
 }
 
 int CudaWorkLength::products_for(std::int64_t length_ns, std::size_t checked_bytes,

@@ -41,10 +41,10 @@ class Device {
   /// Followed by warm_up(). Nothing is held; `world` outlives the iteration. Optimizer state and
   /// weights stay from one iteration to the next.
   virtual Result<void> begin(const PreparedCase& world, int iteration) = 0;
-  /// The next part of what is still to be done before the first launch: true
-  /// once nothing is. What would take long in begin(): the worker says that it
-  /// is alive between the parts.
-  virtual Result<bool> warm_up() { return true; }
+  /// Does the next part of what is still to be done before the first launch,
+  /// and says how many parts are left then; until none is. What would take long
+  /// in begin(): the worker says that it is alive between the parts.
+  virtual Result<int> warm_up() { return 0; }
 
   /// An input of `task` from stage `producer`. May be empty.
   virtual Result<void> take_input(TaskId task, int producer, Payload payload) = 0;

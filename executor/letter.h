@@ -32,7 +32,7 @@ enum class Tag : std::uint8_t {
   kPong,
   kGo,    ///< the iteration starts at `time_ns`; your clock is `sent_ns` behind
   kDone,  ///< my part is done; the payload is what I recorded
-  kBeat,  ///< I am alive
+  kBeat,  ///< I am alive; getting ready: `stage` parts of that are left, `edge` done
   kEnd,   ///< the run ends; `stage` is why (see RunEnd)
 };
 inline constexpr bool is_of_iteration(Tag tag) { return tag <= Tag::kReduced; }

@@ -179,6 +179,8 @@ const char* wrong_field_of_run(const Letter& letter, const RunPlan& plan, int to
       if (!is_count(letter.sequence) || !is_count(letter.time_ns) || !is_count(letter.sent_ns)) {
         return "count";
       }
+      // Parts of getting ready, or -1.
+      if (letter.stage < -1 || letter.edge < -1) return "part";
       const Place from = plan.grid.place(letter.from);
       const Program& program = plan.world(0, from.replica).program();
       return letter.task == kNoTask || is_task_of(program, letter.task, from.rank) ? nullptr

@@ -67,11 +67,21 @@ struct RunPlan {
   }
 };
 
+/// How far the worker is that has most left to do before an iteration can start.
+struct GettingReady {
+  int iteration = 0;
+  int endpoint = 0;
+  int parts_done = 0;  ///< of what devices do one part at a time, see Device::warm_up()
+  int parts = 0;
+};
+
 /// Takes finished iterations, in order, on the thread of endpoint 0.
 class IterationSink {
  public:
   virtual ~IterationSink() = default;
   virtual Result<void> on_iteration(IterationRecord record) = 0;
+  /// Time and again while workers get ready for an iteration.
+  virtual void on_getting_ready([[maybe_unused]] const GettingReady& progress) {}
 };
 
 /// The channels of tensors, (from, to). In rounds: no endpoint is in two of one

@@ -91,6 +91,8 @@ RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker
   }
 
   RunOutcome outcome;
+  std::string fault;  // of the first worker that could not get ready
+  bool why_is_fault = false;
   outcome.left_behind = !wait_for_all(*team);
   if (outcome.left_behind) team->stop->store(true);
   std::unique_lock<std::mutex> lock(team->mutex);
@@ -104,6 +106,8 @@ RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker
     }
     if (end->end == RunEnd::kCompleted) continue;
     if (outcome.why.empty()) outcome.why = end->why;
+    if (fault.empty()) fault = end->fault;
+    why_is_fault = why_is_fault || outcome.why == end->fault;
     outcome.end = std::max(outcome.end, end->end);
     outcome.waiting.push_back(end->waiting);
     const Place place = grid.place(endpoint);
@@ -111,6 +115,8 @@ RunOutcome run_on_threads(std::shared_ptr<const RunPlan> plan, const DeviceMaker
       outcome.blocked.push_back(team->plan->world(0, place.replica).program().task(end->next_task));
     }
   }
+  // Somebody may have heard of silence first.
+  if (outcome.end == RunEnd::kFault && !fault.empty() && !why_is_fault) outcome.why = fault;
   // Who was told to stop may yet come back. A thread that does must not read
   // what its caller has freed by then, so it is waited for a little longer.
   team->changed.wait_for(lock, std::chrono::seconds(1), [&] { return team->ended == grid.size(); });

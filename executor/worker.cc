@@ -187,14 +187,17 @@ void Worker::prepare(int iteration) {
     fail(begun.error().message);
     return;
   }
+  parts_done_ = parts_left_ = 0;
   state_ = State::kWarmingUp;
 }
 
 // A part; then this worker is ready.
 void Worker::warm_up() {
-  const Result<bool> warm = device_.warm_up();
-  if (!warm.ok()) return fail(warm.error().message);
-  if (!*warm) return;
+  const Result<int> left = device_.warm_up();
+  if (!left.ok()) return fail(left.error().message);
+  ++parts_done_;
+  parts_left_ = *left;
+  if (parts_left_ > 0) return;
   LoopContext context;
   context.grid = plan_.grid;
   context.place = place_;
@@ -310,6 +313,10 @@ void Worker::beat(std::int64_t local_now_ns) {
   const bool running = state_ == State::kRunning && loop_ != nullptr;
   beat.flag = due_.empty() && early_.empty() && (!running || loop_->quiet()) && !before_go();
   beat.task = running ? loop_->next_task() : kNoTask;
+  if (state_ == State::kWarmingUp) {
+    beat.edge = parts_done_;
+    beat.stage = parts_left_;
+  }
   beat.to = 0;
   send(beat, Payload());
   if (line_ != nullptr && running) {
@@ -325,7 +332,8 @@ void Worker::beat(std::int64_t local_now_ns) {
 void Worker::watch_coordinator(std::int64_t local_now_ns) {
   if (local_now_ns - heard_ns_ <= plan_.tuning.patience_ns * 3 / 2) return;
   end(RunEnd::kFault, "rank 0 has not answered for " +
-                          std::to_string((local_now_ns - heard_ns_) / 1'000'000) + " ms");
+                          std::to_string((local_now_ns - heard_ns_) / 1'000'000) + " ms" +
+                          (before_go() ? while_getting_ready(iteration_) : ""));
 }
 
 void Worker::send(Letter letter, Payload payload) {
@@ -341,7 +349,9 @@ void Worker::send(Letter letter, Payload payload) {
 void Worker::fail(const std::string& message) {
   if (failed_) return;
   failed_ = true;
-  ask_to_end(RunEnd::kFault, name() + ": " + message);
+  const std::string text = name() + ": " + message;
+  if (state_ != State::kRunning) result_.fault = text;
+  ask_to_end(RunEnd::kFault, text);
 }
 
 // Tells the coordinator, which ends the run for everybody.
@@ -375,13 +385,20 @@ void Worker::end(RunEnd why, const std::string& text) {
   result_.end = why;
   if (why == RunEnd::kCompleted) return;
   result_.why = text;
-  result_.waiting = name() + " ";
-  if (loop_ != nullptr && state_ == State::kRunning) {
-    result_.waiting += loop_->waiting(clock_.now_ns());
-    result_.next_task = loop_->next_task();
-  } else {
-    result_.waiting += "was between iterations, or had done its part";
+  result_.waiting = name() + " " + was_doing();
+  if (loop_ != nullptr && state_ == State::kRunning) result_.next_task = loop_->next_task();
+}
+
+std::string Worker::was_doing() const {
+  const std::string iteration = "iteration " + std::to_string(iteration_);
+  if (loop_ != nullptr && state_ == State::kRunning) return loop_->waiting(clock_.now_ns());
+  if (state_ == State::kWarmingUp) {
+    return "was getting ready for " + iteration + ", " + std::to_string(parts_done_) + " of " +
+           std::to_string(parts_done_ + parts_left_) + " parts done";
   }
+  if (state_ == State::kPrepared) return "was ready for " + iteration;
+  if (failed_ && loop_ == nullptr) return "could not get ready for " + iteration;
+  return "was between iterations, or had done its part";
 }
 
 void Worker::sleep(std::int64_t local_now_ns) {

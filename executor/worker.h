@@ -31,6 +31,7 @@ struct WorkerEnd {
   RunEnd end = RunEnd::kCompleted;
   std::string why;      ///< of the whole run; empty where it completed
   std::string waiting;  ///< what this worker waited for; empty where it completed
+  std::string fault;    ///< why it could not get ready; empty: it could
   TaskId next_task = kNoTask;
 };
 
@@ -87,6 +88,7 @@ class Worker {
   void note_lateness(std::int64_t late_ns);
   void sleep(std::int64_t local_now_ns);
   std::string name() const;
+  std::string was_doing() const;
   /// What comes of the iteration is kept.
   bool before_go() const { return state_ == State::kWarmingUp || state_ == State::kPrepared; }
   bool is_coordinator() const { return coordinator_ != nullptr; }
@@ -109,6 +111,8 @@ class Worker {
   std::deque<std::pair<Letter, Payload>> early_;  // of the next iteration
   std::vector<Due> due_;                          // a heap
   std::int64_t arrivals_ = 0;
+  int parts_done_ = 0;  // of getting ready
+  int parts_left_ = 0;
 
   std::int64_t next_beat_ns_ = 0;
   std::int64_t beats_ = 0;

@@ -49,6 +49,12 @@ class CudaDouble : public testing::Test {
         std::make_unique<CudaSyntheticDevice>(partitions_, partition(place), place, settings_);
     const Result<void> begun = made->begin(run_.world(), 0);
     EXPECT_TRUE(begun.ok()) << begun.error().message;
+    int left = 1;
+    while (left > 0) {
+      const Result<int> warm = made->warm_up();
+      EXPECT_TRUE(warm.ok()) << warm.error().message;
+      left = warm.ok() ? *warm : 0;
+    }
     return made;
   }
 

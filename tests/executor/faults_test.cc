@@ -125,12 +125,14 @@ class FailingDevice final : public Device {
   explicit FailingDevice(bool fails) : fails_(fails), device_(1, 0) {}
   Result<void> begin(const PreparedCase& world, int iteration) override {
     parts_left_ = iteration == 0 ? warm_up_parts : 0;
+    sleep_for_ns(begin_ns);
+    if (begin_error) return *begin_error;
     return device_.begin(world, iteration);
   }
-  Result<bool> warm_up() override {
-    if (parts_left_ == 0) return true;
+  Result<int> warm_up() override {
+    if (parts_left_ == 0) return 0;
     sleep_for_ns(kPatience / 4);
-    return --parts_left_ == 0;
+    return --parts_left_;
   }
   Result<void> take_input(TaskId task, int producer, Payload payload) override {
     if (fails_) return Error{"the tensor is torn"};
@@ -160,6 +162,8 @@ class FailingDevice final : public Device {
 
   std::function<void()> on_stop;
   int warm_up_parts = 0;  // each takes a quarter of the patience
+  std::int64_t begin_ns = 0;
+  std::optional<Error> begin_error;
 
  private:
   int parts_left_ = 0;
@@ -183,12 +187,21 @@ TEST(Faults, DeviceThatFailsOnOneRankEndsTheRunForAll) {
   }
 }
 
+// Keeps what is said while workers get ready.
+class WatchingSink final : public IterationSink {
+ public:
+  Result<void> on_iteration(IterationRecord) override { return {}; }
+  void on_getting_ready(const GettingReady& progress) override { told.push_back(progress); }
+  std::vector<GettingReady> told;
+};
+
 TEST(Faults, WorkerThatWarmsUpForLongerThanThePatienceIsAlive) {
   for (const int slow : {0, 1}) {
     TestRun run;
     run.prepare(chain_case(2, 2, false, 100 * kMicrosecond), 2);
     run.plan->tuning.patience_ns = kPatience;
     run.plan->tuning.heartbeat_ns = kPatience / 8;
+    auto sink = std::make_shared<WatchingSink>();
     const RunOutcome outcome = run_on_threads(
         run.plan,
         [slow](const Place& place) {
@@ -196,9 +209,69 @@ TEST(Faults, WorkerThatWarmsUpForLongerThanThePatienceIsAlive) {
           if (place.rank == slow) made->warm_up_parts = 8;
           return made;
         },
-        run.sink, default_tuning(2), run.stop);
+        sink, default_tuning(2), run.stop);
     EXPECT_EQ(outcome.end, RunEnd::kCompleted) << slow << ": " << outcome.why;
+    ASSERT_FALSE(sink->told.empty());
+    int done = 0;
+    for (const GettingReady& progress : sink->told) {
+      EXPECT_EQ(progress.iteration, 0);
+      EXPECT_EQ(progress.endpoint, slow);
+      EXPECT_EQ(progress.parts, 8);
+      EXPECT_GE(progress.parts_done, done);
+      EXPECT_LT(progress.parts_done, 8);
+      done = progress.parts_done;
+    }
+    EXPECT_GT(done, 2);
   }
+}
+
+// Of three ranks, each with a device as `make` has it.
+RunOutcome run_with_devices(const std::function<void(int rank, FailingDevice& device)>& make) {
+  TestRun run;
+  run.prepare(chain_case(3, 2, false, 100 * kMicrosecond));
+  run.plan->tuning.patience_ns = kPatience;
+  return run_on_threads(
+      run.plan,
+      [&](const Place& place) {
+        auto made = std::make_unique<FailingDevice>(false);
+        make(place.rank, *made);
+        return made;
+      },
+      run.sink, default_tuning(3), run.stop);
+}
+
+// Rank 0 hears of it late, when rank 2 has heard nothing of rank 0 for long.
+TEST(Faults, WhatBrokeComesBeforeTheSilenceOfWhoIsSlow) {
+  const RunOutcome outcome = run_with_devices([](int rank, FailingDevice& device) {
+    if (rank == 0) device.begin_ns = 2 * kPatience;
+    if (rank == 1) device.begin_error = Error{"no room"};
+  });
+  EXPECT_EQ(outcome.end, RunEnd::kFault);
+  EXPECT_EQ(outcome.why, "rank 1: no room");
+  EXPECT_EQ(outcome.waiting, (std::vector<std::string>{"rank 0 was ready for iteration 0",
+                                                       "rank 1 could not get ready for iteration 0",
+                                                       "rank 2 was ready for iteration 0"}));
+}
+
+// The other way round: who fails late was taken for lost before.
+TEST(Faults, WhatBrokeComesBeforeItsOwnSilence) {
+  const RunOutcome outcome = run_with_devices([](int rank, FailingDevice& device) {
+    if (rank != 2) return;
+    device.begin_ns = 3 * kPatience / 2;
+    device.begin_error = Error{"no room"};
+  });
+  EXPECT_EQ(outcome.end, RunEnd::kFault);
+  EXPECT_EQ(outcome.why, "rank 2: no room");
+}
+
+TEST(Faults, SilenceIsSaidToBeOfSomebodyWhoGetsReady) {
+  const RunOutcome outcome = run_with_devices([](int rank, FailingDevice& device) {
+    if (rank == 1) device.begin_ns = 3 * kPatience / 2;
+  });
+  EXPECT_EQ(outcome.end, RunEnd::kFault);
+  EXPECT_EQ(outcome.why.find("rank 1 has not answered for "), 0U) << outcome.why;
+  EXPECT_NE(outcome.why.find(" ms, while getting ready for iteration 0"), std::string::npos)
+      << outcome.why;
 }
 
 // Lets the letters that end a run leave only when it is flushed.
