@@ -25,9 +25,6 @@ std::int64_t sleep_between_looks_ns(int processes) {
 // Before a process that waits for others sleeps.
 constexpr std::int64_t kTcpSpinNs = 50'000;
 
-// What one of them does before it agrees, to open a device say, may take long.
-constexpr std::int64_t kAgreementPatienceNs = 300'000'000'000;
-
 bool has_mpi(const Launch& launch) {
   return launch.by == Launch::By::kOpenMpi || launch.by == Launch::By::kPmix ||
          launch.by == Launch::By::kSlurm;
@@ -76,17 +73,18 @@ bool Job::meets_over_tcp(TransportKind kind) {
 
 Result<Job> Job::open(TransportKind kind, const JobMeeting& meeting) {
   Job job;
+  job.meeting_ = meeting;
   if (kind == TransportKind::kThreads) return job;
   Result<void> opened;
   if (kind == TransportKind::kTcp) {
     job.kind_ = kind;
-    opened = job.open_tcp_session(meeting);
+    opened = job.open_tcp_session();
   } else {
     const Result<Launch> launch = find_launch(environment);
     if (!launch.ok()) return launch.error();
     job.kind_ = kind == TransportKind::kAuto ? transport_for(*launch) : kind;
     if (job.kind_ == TransportKind::kMpi) opened = job.open_mpi_session(*launch);
-    if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session(meeting);
+    if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session();
   }
   if (!opened.ok()) return opened.error();
   return job;
@@ -99,13 +97,19 @@ Result<void> Job::open_mpi_session(const Launch& launch) {
   local_process_ = launch.local_process;
   MpiSettings settings;
   settings.sleep_ns = sleep_between_looks_ns(launch.processes);
+  settings.process = launch.process;
+  settings.processes = launch.processes;
+  settings.patience_ns = meeting_.patience_ns;
+  settings.leave_patience_ns = meeting_.agreement_patience_ns;
+  settings.on_slow = meeting_.on_slow;
+  settings.on_late = meeting_.on_late;
   Result<std::unique_ptr<ProcessSession>> session = open_mpi(settings);
   if (!session.ok()) return session.error();
   session_ = std::move(*session);
   return {};
 }
 
-Result<void> Job::open_tcp_session(const JobMeeting& meeting) {
+Result<void> Job::open_tcp_session() {
   const Result<Launch> launch = find_tcp_launch(environment);
   if (!launch.ok()) return Error{"--transport tcp: " + launch.error().message};
   local_process_ = launch->local_process;
@@ -115,8 +119,8 @@ Result<void> Job::open_tcp_session(const JobMeeting& meeting) {
   settings.address = launch->address;
   settings.port = launch->port;
   settings.port_from = launch->port_from;
-  settings.patience_ns = meeting.patience_ns;
-  settings.on_slow = meeting.on_slow;
+  settings.patience_ns = meeting_.patience_ns;
+  settings.on_slow = meeting_.on_slow;
   settings.spin_ns = sleep_between_looks_ns(launch->processes) == 0 ? kTcpSpinNs : 0;
   Result<std::unique_ptr<ProcessSession>> session = open_tcp(settings);
   if (!session.ok()) return session.error();
@@ -128,17 +132,28 @@ Job::~Job() = default;
 
 LaneExchange* Job::everyone() {
   if (session_ != nullptr && everyone_ == nullptr) {
-    everyone_ = session_->lane_exchange(0, session_->transport().endpoint(), kAgreementPatienceNs);
+    const int process = session_->transport().endpoint();
+    everyone_ = std::make_unique<WatchedExchange>(
+        session_->lane_exchange(0, process, meeting_.agreement_patience_ns), process,
+        meeting_.on_slow);
   }
   return everyone_.get();
 }
 
 Result<void> Job::agree(const Result<void>& mine) {
-  return everyone() == nullptr ? mine : told(shared_reason(*everyone_, mine));
+  if (everyone() == nullptr) return mine;
+  everyone_->waits_for_others("to say whether it can go on");
+  Result<void> all_can = told(shared_reason(*everyone_, mine));
+  everyone_->waits_for_others();
+  return all_can;
 }
 
 Result<void> Job::agree_on(const Terms& mine) {
-  return everyone() == nullptr ? Result<void>() : told(shared_difference(*everyone_, mine));
+  if (everyone() == nullptr) return {};
+  everyone_->waits_for_others("to agree on what is run");
+  Result<void> alike = told(shared_difference(*everyone_, mine));
+  everyone_->waits_for_others();
+  return alike;
 }
 
 // `shared`: what is wrong, in the words of all.

@@ -18,6 +18,7 @@
 #include "executor/process_session.h"
 #include "executor/run_setup.h"
 #include "executor/threads_run.h"
+#include "executor/watched_exchange.h"
 
 namespace rrfp {
 
@@ -33,11 +34,19 @@ enum class TransportKind : std::uint8_t {
 /// "auto", "threads", "mpi" or "tcp".
 std::string_view name_of(TransportKind kind);
 
-/// How processes that meet over TCP wait for each other.
+/// How processes wait for each other beside a run, in which they tell each other
+/// that they are alive.
 struct JobMeeting {
+  /// Until all have come.
   std::int64_t patience_ns = 60'000'000'000;
+  /// Until all agree, or leave. What one of them does before, to open a device
+  /// say, may take long.
+  std::int64_t agreement_patience_ns = 300'000'000'000;
   /// Told where it takes long, by any call of the job: who waits for whom, for people.
   std::function<void(const std::string& who_waits)> on_slow;
+  /// Told where one of them does not come at all and MPI cannot be left: ends the
+  /// process.
+  std::function<void(const std::string& who_waited)> on_late;
 };
 
 class Job {
@@ -102,12 +111,13 @@ class Job {
  private:
   Job() = default;
   Result<void> open_mpi_session(const Launch& launch);
-  Result<void> open_tcp_session(const JobMeeting& meeting);
+  Result<void> open_tcp_session();
   Result<void> told(const Result<std::string>& shared);
 
   TransportKind kind_ = TransportKind::kThreads;
+  JobMeeting meeting_;
   std::unique_ptr<ProcessSession> session_;
-  std::unique_ptr<LaneExchange> everyone_;  // of the session
+  std::unique_ptr<WatchedExchange> everyone_;  // of the session
   bool failed_alike_ = false;
   std::map<int, std::shared_ptr<ThreadsLaneGroup>> groups_;  // by endpoint of lane 0
   std::optional<int> local_process_;

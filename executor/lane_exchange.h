@@ -9,8 +9,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "executor/letter.h"
@@ -28,6 +31,10 @@ class LaneExchange {
   /// This lane comes no more; whoever waits for it learns of it at once, where
   /// lanes can tell each other. (MPI processes cannot; their job is ended.)
   virtual void leave() {}
+  /// `handler` is told, once, of the lane that the next exchange waits for, where
+  /// it does so for `after_ns`, and lanes are processes. May be empty.
+  virtual void on_slow([[maybe_unused]] std::int64_t after_ns,
+                       [[maybe_unused]] std::function<void(int lane)> handler) {}
 };
 
 /// One lane: gives back what it gets.
@@ -39,6 +46,17 @@ class LoneExchange final : public LaneExchange {
     all.push_back(std::move(mine));
     return all;
   }
+};
+
+/// One that cannot take place.
+class BrokenLaneExchange final : public LaneExchange {
+ public:
+  explicit BrokenLaneExchange(Error error) : error_(std::move(error)) {}
+  int lanes() const override { return 1; }
+  Result<std::vector<Payload>> exchange(Payload) override { return error_; }
+
+ private:
+  Error error_;
 };
 
 /// The lanes of one group as threads of one process.

@@ -18,14 +18,14 @@ class ProcessSession {
   virtual Transport& transport() = 0;
   /// Of the processes that give the same `group`, in the order of `lane`. All
   /// processes of the job call it, at the same point. A lane that takes longer
-  /// than the patience is an error, where that can be noticed (not over MPI);
-  /// one that does not call it at all, too, for whoever uses the exchange.
+  /// than the patience is an error; one that does not call it at all, too, for
+  /// whoever uses the exchange.
   virtual std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
                                                       std::int64_t patience_ns) = 0;
   /// Ends all processes of the job, at once.
   [[noreturn]] virtual void abort(int status) = 0;
   /// Leaves the job in an orderly way. REQUIRES: everybody does. Waits for them,
-  /// over TCP no longer than a minute.
+  /// with a bound: over TCP it then leaves alone, over MPI all of them are ended.
   virtual void finish() = 0;
 };
 

@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "executor/tcp_session.h"
-
 namespace rrfp {
 
 TcpLaneExchange::TcpLaneExchange(TcpMesh& mesh, TcpLaneParts& parts, int number,
@@ -42,7 +40,7 @@ Result<std::vector<Payload>> TcpLaneExchange::exchange(Payload mine) {
       all.push_back(std::move(mine));
       continue;
     }
-    Result<Payload> part = part_of(member, now_ns + kTcpSlowNs, until_ns);
+    Result<Payload> part = part_of(member, now_ns + slow_after_ns_, until_ns);
     if (!part.ok()) return part.error();
     all.push_back(std::move(*part));
   }
@@ -58,7 +56,8 @@ Result<Payload> TcpLaneExchange::part_of(int member, std::int64_t slow_from_ns,
   const auto over = [&] { return lane.gone || mesh_.lost(member) || !parts_.ended().empty(); };
   const auto known = [&] { return !lane.parts.empty() || over(); };
   if (on_slow_ && slow_from_ns < until_ns && !mesh_.wait_for(known, slow_from_ns)) {
-    std::exchange(on_slow_, nullptr)(member);
+    const auto number = std::find(members_.begin(), members_.end(), member) - members_.begin();
+    std::exchange(on_slow_, nullptr)(static_cast<int>(number));
   }
   mesh_.wait_for(known, until_ns);
   if (!lane.parts.empty()) {

@@ -44,12 +44,12 @@ class TcpLaneExchange final : public LaneExchange {
   TcpLaneExchange(const TcpLaneExchange&) = delete;
   TcpLaneExchange& operator=(const TcpLaneExchange&) = delete;
 
-  /// Of the process that the next exchange waits for, once, where it does so for
-  /// kTcpSlowNs.
-  void on_slow(std::function<void(int process)> handler) { on_slow_ = std::move(handler); }
-
   int lanes() const override { return static_cast<int>(members_.size()); }
   Result<std::vector<Payload>> exchange(Payload mine) override;
+  void on_slow(std::int64_t after_ns, std::function<void(int lane)> handler) override {
+    slow_after_ns_ = after_ns;
+    on_slow_ = std::move(handler);
+  }
   void leave() override;
 
  private:
@@ -62,18 +62,8 @@ class TcpLaneExchange final : public LaneExchange {
   const int number_;
   const std::vector<int> members_;
   const std::int64_t patience_ns_;
+  std::int64_t slow_after_ns_ = 0;
   std::function<void(int)> on_slow_;
-};
-
-/// One that cannot take place.
-class BrokenLaneExchange final : public LaneExchange {
- public:
-  explicit BrokenLaneExchange(Error error) : error_(std::move(error)) {}
-  int lanes() const override { return 1; }
-  Result<std::vector<Payload>> exchange(Payload) override { return error_; }
-
- private:
-  Error error_;
 };
 
 }  // namespace rrfp

@@ -132,7 +132,8 @@ std::unique_ptr<LaneExchange> TcpSession::lane_exchange(int group, int lane,
   Payload mine(sizeof(own));
   std::memcpy(mine.data(), &own, sizeof(own));
   TcpLaneExchange all(mesh_, parts_, number, everybody, std::max(patience_ns, patience_ns_));
-  all.on_slow([this](int process) { tell_slow(process, "has met all others and does not go on"); });
+  all.on_slow(kTcpSlowNs,
+              [this](int process) { tell_slow(process, "has met all others and does not go on"); });
   const Result<std::vector<Payload>> places = all.exchange(std::move(mine));
   if (!places.ok()) return std::make_unique<BrokenLaneExchange>(places.error());
   std::vector<std::pair<int, int>> members;  // (lane, process)
@@ -179,8 +180,14 @@ void TcpSession::finish() {
   frame.kind = TcpFrame::Kind::kLeave;
   mesh_.send_to_all(frame);
   // Nobody closes a connection on which something may be on its way.
-  mesh_.wait_for([this] { return mesh_.flushed() && !first_outside(left_); },
-                 MonotonicClock::read_ns() + leave_patience_ns_);
+  const std::int64_t now_ns = MonotonicClock::read_ns();
+  const auto done = [this] { return mesh_.flushed() && !first_outside(left_); };
+  if (leave_patience_ns_ > kTcpSlowNs && !mesh_.wait_for(done, now_ns + kTcpSlowNs)) {
+    if (const std::optional<int> last = first_outside(left_)) {
+      tell_slow(*last, "has not done its part");
+    }
+  }
+  mesh_.wait_for(done, now_ns + leave_patience_ns_);
   mesh_.close();
 }
 

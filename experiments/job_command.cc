@@ -1,7 +1,10 @@
 #include "experiments/job_command.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <ostream>
 
+#include "executor/launcher.h"
 #include "experiments/version.h"
 
 namespace rrfp {
@@ -10,6 +13,19 @@ namespace {
 
 // So long a process that cannot go on waits for others to tell it to.
 constexpr std::int64_t kPatienceToTellNs = 10'000'000'000;
+
+// Processes are not started at the same moment, nor do they get ready equally fast.
+constexpr std::int64_t kLeastAgreementPatienceNs = 10'000'000'000;
+
+// --patience-ms, of a command that has it. REQUIRES: it can be read.
+std::optional<std::int64_t> given_patience_ns(const Options& options) {
+  for (const OptionRow& row : options.rows()) {
+    if (row.name != kPatienceRow.name) continue;
+    const Result<std::optional<std::int64_t>> given_ms = options.integer(row.name);
+    if (given_ms.ok() && *given_ms) return **given_ms * 1'000'000;
+  }
+  return std::nullopt;
+}
 
 // What must be the same in all processes. Here because a new option is compared unless its row
 // says otherwise.
@@ -41,19 +57,47 @@ void JobCommand::on_slow(const Result<void>& able, const std::string& who_waits)
   if (told_) return;
   told_ = !able.ok();
   if (!able.ok()) return tell(able.error().message + "\n(" + who_waits + ", to tell them)");
-  const bool unasked = transport_ == TransportKind::kAuto;
+  const bool unasked =
+      !job_ && transport_ == TransportKind::kAuto && Job::meets_over_tcp(transport_);
   tell(who_waits + (unasked ? "; --transport threads would run all in this process" : ""));
+}
+
+// Whoever started this by a launcher may expect a process for each worker.
+void JobCommand::note_threads(const Grid& grid) {
+  const Result<Launch> launch = find_launch(environment);
+  if (grid.size() == 1 || !launch.ok() || launch->by == Launch::By::kNobody) return;
+  const std::string all = "all " + std::to_string(grid.size()) + " workers";
+  if (launch->processes == 1) {
+    terminal_.err << "note: one process was started, so " + all + " run in it as threads; start " +
+                         std::to_string(grid.size()) + " processes to give each worker its own\n";
+  } else if (launch->process == 0) {
+    terminal_.err << "note: --transport threads: each process that the launcher started runs " +
+                         all + " by itself, as threads\n";
+  }
+}
+
+// The launcher, if any, ends the others.
+void JobCommand::on_late(const Result<void>& able, const std::string& who_waited) {
+  if (!told_) tell(able.ok() ? who_waited : able.error().message);
+  std::_Exit(static_cast<int>(ExitStatus::kWrong));
 }
 
 Result<void> JobCommand::meet(const Result<void>& able, const Options* options,
                               const JobInputs& inputs) {
   JobMeeting meeting;
-  if (!able.ok()) meeting.patience_ns = kPatienceToTellNs;
+  if (!able.ok()) {
+    meeting.patience_ns = kPatienceToTellNs;
+  } else if (const std::optional<std::int64_t> given_ns = given_patience_ns(*options)) {
+    meeting.patience_ns = std::max(meeting.patience_ns, *given_ns);
+    meeting.agreement_patience_ns = std::max(kLeastAgreementPatienceNs, *given_ns);
+  }
   // The job keeps it.
   meeting.on_slow = [this, able](const std::string& who_waits) { on_slow(able, who_waits); };
+  meeting.on_late = [this, able](const std::string& who_waited) { on_late(able, who_waited); };
   Result<Job> opened = Job::open(transport_, meeting);
   if (!opened.ok()) return able.ok() ? opened.error() : able.error();
   job_.emplace(std::move(*opened));
+  if (able.ok() && job_->processes() == nullptr) note_threads(inputs.grid);
   if (Result<void> all_able = job_->agree(able); !all_able.ok()) return all_able;
   if (Result<void> alike = job_->agree_on(terms_of(name_, *options, inputs)); !alike.ok()) {
     return alike;

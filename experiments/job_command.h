@@ -43,7 +43,9 @@ class JobCommand {
   Result<ExitStatus> fail(const Error& error);
 
  private:
+  void note_threads(const Grid& grid);
   void on_slow(const Result<void>& able, const std::string& who_waits);
+  [[noreturn]] void on_late(const Result<void>& able, const std::string& who_waited);
   void tell(const std::string& message);
 
   const std::string name_;

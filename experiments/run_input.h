@@ -48,7 +48,9 @@ inline constexpr OptionRow kDecisionsRow = {
 inline constexpr OptionRow kAdaptRow = {
     "adapt", "", "refine expected durations by a running mean of what is measured"};
 inline constexpr OptionRow kPatienceRow = {
-    "patience-ms", "MS", "a worker that is silent for so long is taken for lost (default 5000)"};
+    "patience-ms", "MS",
+    "a worker that is silent for so long is taken for lost (default 5000); processes wait so long, "
+    "or 10 s, for each other to agree before a run (default 300000)"};
 
 /// The worlds of all iterations are drawn before a run starts.
 inline constexpr int kMostIterations = 10'000;

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "executor/watched_exchange.h"
 #include "tests/executor/tcp_for_tests.h"
 
 namespace rrfp {
@@ -79,6 +83,44 @@ TEST(Agreement, ValuesWithLineEndsAreOneTerm) {
   EXPECT_EQ(
       difference({{"--policy", "a\nb"}, {"--seed", "1"}}, {{"--policy", "a\nb"}, {"--seed", "2"}}),
       std::string(kBegin) + "process 2 has --seed 2, process 0 has --seed 1");
+}
+
+// What two processes are told, and what the exchange gives, where the second comes after `late_ms`.
+struct Waited {
+  std::string told;
+  std::string error;
+};
+std::vector<Waited> wait_for_the_second(int late_ms, std::int64_t patience_ns) {
+  const std::vector<std::unique_ptr<ProcessSession>> job = open_job(2);
+  std::vector<Waited> waited(2);
+  in_each(2, [&](int process) {
+    Waited& of = waited[static_cast<std::size_t>(process)];
+    ProcessSession& session = *job[static_cast<std::size_t>(process)];
+    WatchedExchange everyone(
+        session.lane_exchange(0, process, patience_ns), process,
+        [&of](const std::string& text) { of.told += text; }, 1'000'000'000);
+    everyone.waits_for_others("to say whether it can go on");
+    if (process == 1) std::this_thread::sleep_for(std::chrono::milliseconds(late_ms));
+    const Result<void> all = agree(everyone, {});
+    if (!all.ok()) of.error = all.error().message;
+    session.finish();
+  });
+  return waited;
+}
+
+TEST(Agreement, WhoIsWaitedForIsNamed) {
+  const std::vector<Waited> waited = wait_for_the_second(1'500, 20'000'000'000);
+  EXPECT_EQ(waited[0].told, "process 0 of 2 waits for process 1 to say whether it can go on (1 s)");
+  EXPECT_EQ(waited[0].error, "");
+  EXPECT_EQ(waited[1].told, "");
+  EXPECT_EQ(wait_for_the_second(0, 20'000'000'000)[0].told, "");
+}
+
+TEST(Agreement, WhoDoesNotComeIsNamed) {
+  const std::vector<Waited> waited = wait_for_the_second(2'000, 1'200'000'000);
+  EXPECT_EQ(waited[0].told, "process 0 of 2 waits for process 1 to say whether it can go on (1 s)");
+  EXPECT_EQ(waited[0].error,
+            "lane 0 waited in vain for process 1 of its group, to say whether it can go on");
 }
 
 TEST(Agreement, ContentsDifferWhereABitDoes) {

@@ -154,6 +154,41 @@ TEST(ProgramAsJob, TheNumberOfProcessesIsHeldAgainstTheFileAndTheLimits) {
       << few_files.text;
 }
 
+// One that leaves without a word: the others are not left in MPI_Init for ever.
+TEST(ProgramAsJob, WhoWaitsInMpiInitSaysSoAndEnds) {
+  if (const std::string missing = no_mpi(); !missing.empty()) GTEST_SKIP() << missing;
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  const EndedProgram job = mpirun_each({{"--version"}, {"run", "/absent.json"}});
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 30'000'000'000);
+  EXPECT_EQ(job.status, 2) << job.text;
+  EXPECT_EQ(job.count("rrfp run: /absent.json: cannot read"), 1) << job.text;
+  EXPECT_EQ(job.count("(MPI: process 1 of 2 waits for the others to call MPI_Init (5 s)"), 1)
+      << job.text;
+}
+
+TEST(ProgramAsJob, OneProcessOfALauncherIsToldThatItRunsAll) {
+  const std::string input = scenario("job.json");
+  const std::string note =
+      "note: one process was started, so all 2 workers run in it as threads; start 2 processes";
+  const EndedProgram of_torchrun = start({"env", "RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=localhost",
+                                          "MASTER_PORT=1", RRFP_PROGRAM, "run", input});
+  EXPECT_EQ(of_torchrun.status, 0) << of_torchrun.text;
+  EXPECT_EQ(of_torchrun.count(note), 1) << of_torchrun.text;
+  EXPECT_EQ(rrfp({"run", input}).count("note: one process"), 0);
+  const std::string several = "note: --transport threads: each process that the launcher started";
+  for (const auto& [process, notes] : {std::pair("0", 1), std::pair("1", 0)}) {
+    const EndedProgram one_of_two =
+        start({"env", std::string("SLURM_PROCID=") + process, "SLURM_NTASKS=2", RRFP_PROGRAM, "run",
+               input, "--transport", "threads"});
+    EXPECT_EQ(one_of_two.status, 0) << one_of_two.text;
+    EXPECT_EQ(one_of_two.count(several), notes) << one_of_two.text;
+  }
+  if (!no_mpi().empty()) return;
+  const EndedProgram of_mpirun = mpirun(1, {"run", input});
+  EXPECT_EQ(of_mpirun.status, 0) << of_mpirun.text;
+  EXPECT_EQ(of_mpirun.count(note), 1) << of_mpirun.text;
+}
+
 TEST(ProgramAsJob, CtrlCAtOneProcessInterruptsAll) {
   const std::string trace = path_for("interrupted.jsonl");
   std::filesystem::remove(trace);
