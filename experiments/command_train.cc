@@ -193,8 +193,8 @@ constexpr Real kNearInSinglePrecision = 1e-4;
 constexpr Real kNearInTf32 = 1e-2;
 
 // Bit for bit where weight gradients are summed in order, else by how much.
-Result<bool> check_against_serial(const TrainingRun& run, const TrainingChoice& choice,
-                                  Terminal& terminal) {
+Result<bool> equals_serial(const TrainingRun& run, const TrainingChoice& choice,
+                           Terminal& terminal) {
   const Training& trained = run.sink->result();
   const Result<Training> serial =
       train_serially(run.training->spec, run.training->data, run.program(), run.arrangements);
@@ -214,16 +214,21 @@ Result<bool> check_against_serial(const TrainingRun& run, const TrainingChoice& 
   return !run.program().ordered_accumulation() && largest < 1e-6;
 }
 
-Result<ExitStatus> report(const Options& options, const TrainingRun& run,
-                          const TrainingChoice& choice, Capture& capture, const std::string& policy,
-                          Terminal& terminal) {
+Result<void> report(const Options& options, const TrainingRun& run, Capture& capture,
+                    const std::string& policy, Terminal& terminal) {
   if (Result<void> finished = capture.finish(); !finished.ok()) return finished.error();
   const Training& trained = run.sink->result();
   if (!trained.loss.empty()) {
     terminal.out << (options.flag("json") ? as_json(run, policy) : as_text(trained));
   }
-  if (!options.flag("check") || trained.weights.empty()) return ExitStatus::kDone;
-  const Result<bool> equal = check_against_serial(run, choice, terminal);
+  return {};
+}
+
+// --check.
+Result<ExitStatus> check_against_serial(const TrainingRun& run, const TrainingChoice& choice,
+                                        Terminal& terminal) {
+  if (run.sink->result().weights.empty()) return ExitStatus::kDone;
+  const Result<bool> equal = equals_serial(run, choice, terminal);
   if (!equal.ok()) return equal.error();
   return *equal ? ExitStatus::kDone : ExitStatus::kFailed;
 }
@@ -280,20 +285,22 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   if (!outcome.ok()) return outcome.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "train", terminal);
-  if (job.speaks()) {
+  const bool speaks = job.speaks();
+  if (speaks) {
     if (!equipment->about.empty()) {
       terminal.err << "device: " << equipment->about << "; activations took at most "
                    << training.sink->most_stash_bytes() << " bytes of a partition\n";
     }
-    const Result<ExitStatus> told =
-        report(options, training, ready.choice, *capture, files.name, terminal);
+    const Result<void> told = report(options, training, *capture, files.name, terminal);
     if (!told.ok()) terminal.err << "rrfp train: " << told.error().message << "\n";
-    if (status == ExitStatus::kDone) status = told.ok() ? *told : ExitStatus::kWrong;
+    if (status == ExitStatus::kDone && !told.ok()) status = ExitStatus::kWrong;
   }
   terminal.out << std::flush;
   if (outcome->left_behind) std::_Exit(static_cast<int>(status));
   job.close(*outcome, static_cast<int>(status));
-  return status;
+  // A serial run may take as long as all others together, who need not wait for it.
+  if (status != ExitStatus::kDone || !speaks || !options.flag("check")) return status;
+  return check_against_serial(training, ready.choice, terminal);
 }
 
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
