@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <utility>
+#include <tuple>
 
 namespace rrfp {
 
@@ -14,6 +14,13 @@ constexpr std::size_t kLongest = 64;
 char folded(char c) {
   if (c >= 'A' && c <= 'Z') return static_cast<char>(c - 'A' + 'a');
   return c == '_' ? '-' : c;
+}
+
+// Whether `word` is how `candidate` begins, and only that.
+bool begins(std::string_view word, std::string_view candidate) {
+  return !word.empty() && word.size() < candidate.size() &&
+         std::equal(word.begin(), word.end(), candidate.begin(),
+                    [](char a, char b) { return folded(a) == folded(b); });
 }
 
 }  // namespace
@@ -46,16 +53,22 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::vector<std::string_view> by_nearness(std::string_view word,
                                           std::span<const std::string_view> known) {
-  std::vector<std::pair<int, std::string_view>> scored;
+  struct Scored {
+    bool other;  // does not begin with the word
+    int distance;
+    std::string_view candidate;
+  };
+  std::vector<Scored> scored;
   scored.reserve(known.size());
   for (const std::string_view candidate : known) {
-    scored.emplace_back(edit_distance(word, candidate), candidate);
+    scored.push_back({!begins(word, candidate), edit_distance(word, candidate), candidate});
   }
-  std::stable_sort(scored.begin(), scored.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) {
+    return std::tie(a.other, a.distance) < std::tie(b.other, b.distance);
+  });
   std::vector<std::string_view> words;
   words.reserve(scored.size());
-  for (const auto& [distance, candidate] : scored) words.push_back(candidate);
+  for (const Scored& one : scored) words.push_back(one.candidate);
   return words;
 }
 

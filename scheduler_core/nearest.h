@@ -17,8 +17,8 @@ namespace rrfp {
 /// the first 64 bytes of each are looked at, so hostile input costs little.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The word of `known` nearest to `word`; of equals the first. Empty where
-/// `known` is.
+/// The word of `known` nearest to `word`: the nearest of those that begin with
+/// it, where any does; of equals the first. Empty where `known` is.
 std::string nearest(std::string_view word, std::span<const std::string_view> known);
 
 /// All of `known`, nearest first; of equals in the given order.

@@ -29,6 +29,14 @@ TEST(Nearest, FindsWhatWasMeant) {
   EXPECT_EQ(nearest("x", {}), "");
 }
 
+TEST(Nearest, AWordThatIsCutShortIsTheBeginningOfWhatWasMeant) {
+  constexpr std::array<std::string_view, 4> kKnown = {"1f1b", "bfw", "zb-h2", "zb-h2 ready+wait"};
+  EXPECT_EQ(nearest("zb", kKnown), "zb-h2");
+  EXPECT_EQ(nearest("ZB_H", kKnown), "zb-h2");
+  EXPECT_EQ(nearest("zb-h2 r", kKnown), "zb-h2 ready+wait");
+  EXPECT_EQ(nearest("", kKnown), "bfw") << "every word begins with nothing";
+}
+
 TEST(Nearest, EqualsKeepTheirOrder) {
   constexpr std::array<std::string_view, 3> kKnown = {"zb-h2", "zb-h1", "abc"};
   EXPECT_EQ(nearest("zb-h3", kKnown), "zb-h2");
