@@ -8,6 +8,7 @@
 #include "experiments/input_file.h"
 #include "experiments/output_file.h"
 #include "experiments/profile_report.h"
+#include "experiments/text_list.h"
 #include "experiments/torch_import.h"
 #include "experiments/trace_progress.h"
 #include "experiments/trace_report.h"

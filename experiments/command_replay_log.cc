@@ -5,6 +5,7 @@
 #include "executor/replay_log.h"
 #include "experiments/command.h"
 #include "experiments/file_kind.h"
+#include "experiments/text_list.h"
 
 namespace rrfp {
 
@@ -25,8 +26,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
     return ExitStatus::kFailed;
   }
   terminal.out << "identical: " << report->decisions << " decisions and "
-               << report->calls - report->decisions << " other calls in " << report->iterations
-               << (report->iterations == 1 ? " iteration\n" : " iterations\n");
+               << report->calls - report->decisions << " other calls in "
+               << counted(report->iterations, "iteration") << "\n";
   if (report->cut) {
     terminal.out << "the log is cut: " << *report->cut << ", for its run was ended meanwhile\n";
   }

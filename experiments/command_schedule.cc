@@ -7,6 +7,7 @@
 #include "experiments/display_units.h"
 #include "experiments/input_file.h"
 #include "experiments/shape.h"
+#include "experiments/text_list.h"
 #include "experiments/text_table.h"
 #include "scheduler_core/nearest.h"
 #include "scheduler_core/schedule_check.h"
@@ -187,9 +188,9 @@ Case unit_case(const Plan& plan) {
 
 std::string print_plan(const Plan& plan) {
   const Program& program = plan.program;
-  std::string text = plan.title + ": " + std::to_string(program.ranks()) + " ranks, " +
-                     std::to_string(program.stages()) + " stages, " +
-                     std::to_string(program.microbatches()) + " microbatches\n\n";
+  std::string text = plan.title + ": " + counted(program.ranks(), "rank") + ", " +
+                     counted(program.stages(), "stage") + ", " +
+                     counted(program.microbatches(), "microbatch") + "\n\n";
   for (std::size_t rank = 0; rank < plan.schedule.ranks.size(); ++rank) {
     text += "rank " + std::to_string(rank) + ":";
     for (const Task& task : plan.schedule.ranks[rank]) text += " " + to_string(task);

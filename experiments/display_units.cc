@@ -41,16 +41,22 @@ DisplayUnit time_unit(std::int64_t largest_ns) {
 }
 
 DisplayUnit byte_unit(std::int64_t largest_bytes) {
-  constexpr std::array<DisplayUnit, 4> kUnits = {{{"B", 1},
-                                                  {"KiB", std::int64_t{1} << 10},
-                                                  {"MiB", std::int64_t{1} << 20},
-                                                  {"GiB", std::int64_t{1} << 30}}};
+  constexpr std::array<DisplayUnit, 4> kUnits = {
+      {{"B", 1}, {"kB", 1'000}, {"MB", 1'000'000}, {"GB", 1'000'000'000}}};
   return largest_unit(kUnits, largest_bytes);
 }
 
 std::string in_unit(std::int64_t value, const DisplayUnit& unit) {
   return ratio(value, unit.size, unit.size == 1 ? 0 : 3);
 }
+
+std::string with_unit(std::int64_t value, const DisplayUnit& unit) {
+  return in_unit(value, unit) + " " + std::string(unit.name);
+}
+
+std::string time_with_unit(std::int64_t ns) { return with_unit(ns, time_unit(ns)); }
+
+std::string bytes_with_unit(std::int64_t bytes) { return with_unit(bytes, byte_unit(bytes)); }
 
 std::string percent(std::int64_t part, std::int64_t whole) {
   if (whole <= 0) return "-";

@@ -7,6 +7,7 @@
 #include "experiments/display_units.h"
 #include "experiments/sample.h"
 #include "experiments/statistics.h"
+#include "experiments/text_list.h"
 #include "experiments/text_table.h"
 #include "experiments/trace_report.h"
 #include "traces/json_writer.h"
@@ -159,7 +160,7 @@ std::string describe_transfers(const FitReport& report) {
 std::string origin_of(const FitReport& report) {
   const DurationTable& table = report.observed.durations;
   return counted(table.iterations, "iteration") + " of " + counted(table.replicas, "replica") +
-         ", " + std::to_string(table.rows()) + " microbatches";
+         ", " + counted(table.rows(), "microbatch");
 }
 
 /// For a comment, which ends with its line: a file name may hold anything.

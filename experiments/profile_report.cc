@@ -4,17 +4,13 @@
 #include <filesystem>
 
 #include "experiments/display_units.h"
+#include "experiments/text_list.h"
 #include "experiments/text_table.h"
 #include "experiments/trace_report.h"
 
 namespace rrfp {
 
 namespace {
-
-std::string with_unit(std::int64_t ns) {
-  const DisplayUnit unit = time_unit(ns);
-  return in_unit(ns, unit) + " " + std::string(unit.name);
-}
 
 std::string describe_ranks(const ProfileReport& report) {
   TextTable table({"file", "rank", "rank from", "times from", "tasks", "ends of messages", "spans",
@@ -76,10 +72,10 @@ std::string describe_clocks(const ProfileReport& report) {
   std::string text;
   if (untied < static_cast<std::int64_t>(report.ranks.size())) {
     text = report.clocks_moved
-               ? "clocks: moved by up to " + with_unit(farthest_ns) +
+               ? "clocks: moved by up to " + time_with_unit(farthest_ns) +
                      ", so that no message ends before both sides began"
                : std::string("clocks: as the files state, which agrees with all messages");
-    text += "; right to within " + with_unit(worst_ns) + "\n";
+    text += "; right to within " + time_with_unit(worst_ns) + "\n";
   }
   if (untied > 0) {
     text += "clocks of " + counted(untied, "rank") +
@@ -88,7 +84,7 @@ std::string describe_clocks(const ProfileReport& report) {
   }
   if (report.clocks_contradiction_ns > 0) {
     text += "messages contradict one another by up to " +
-            with_unit(report.clocks_contradiction_ns) + " (drift, or wrong pairs)\n";
+            time_with_unit(report.clocks_contradiction_ns) + " (drift, or wrong pairs)\n";
   }
   if (report.early_ends > 0) {
     text += counted(report.early_ends, "message") +

@@ -37,11 +37,6 @@ Means means_of(const ReplayAnalysis& analysis) {
           std::llround(ideal / steps)};
 }
 
-std::string with_unit(std::int64_t ns) {
-  const DisplayUnit unit = time_unit(ns);
-  return in_unit(ns, unit) + " " + std::string(unit.name);
-}
-
 std::string describe_groups(const ReplayAnalysis& analysis, int stages, int replicas) {
   std::string text = "the ideal with one group's recorded times put back, over the ideal:\n";
   TextTable stage_table({"stage", "slowdown"});
@@ -97,7 +92,8 @@ std::string note_of(const WhatIfRow& row, const WhatIf& what_if, const WhatIfOpt
   if (&row == &what_if.rows.front()) note = "baseline";
   if (row.blocked > 0) {
     note = "blocked in " + std::to_string(row.blocked) + " of " +
-           std::to_string(row.step_ns.size()) + " iterations: its order and the budget do not fit";
+           counted(static_cast<std::int64_t>(row.step_ns.size()), "iteration") +
+           ": its order and the budget do not fit";
   } else if (&row != &what_if.rows.front()) {
     note = memory_note(row, what_if.rows.front());
   }
@@ -228,11 +224,11 @@ std::string describe_replay(const TraceHeader& header, const ReplayReport& repor
   const ReplayAnalysis& analysis = report.analysis;
   const Means means = means_of(analysis);
   std::string text = report.file + ": " + describe_shape(header);
-  text += std::to_string(analysis.steps.size()) + " iterations, measured " +
-          with_unit(means.measured_ns) + " on average; replayed without launch delay " +
-          with_unit(means.replay_ns) + ", " + fixed(analysis.replay_over_measured(), 3) +
+  text += counted(static_cast<std::int64_t>(analysis.steps.size()), "iteration") + ", measured " +
+          time_with_unit(means.measured_ns) + " on average; replayed without launch delay " +
+          time_with_unit(means.replay_ns) + ", " + fixed(analysis.replay_over_measured(), 3) +
           " of it\nslowdown " + fixed(analysis.slowdown(), 4) + " over an ideal of " +
-          with_unit(means.ideal_ns) +
+          time_with_unit(means.ideal_ns) +
           ", in which every\noperation takes the mean of its type, messages and collectives the "
           "median\n\n";
   text += describe_groups(analysis, header.program.stages(), header.replicas);
@@ -320,13 +316,14 @@ std::string describe_what_if(const ReplayReport& report) {
   add_bound("perfect balance, work alone", what_if.work_bound_ns,
             "a bound: mean work of the busiest rank");
   std::string text = "what if, on the same durations (" +
-                     std::to_string(what_if.iterations.size()) + " iterations of all replicas" +
+                     counted(static_cast<std::int64_t>(what_if.iterations.size()), "iteration") +
+                     " of all replicas" +
                      (what_if.recorded_as.empty() ? "" : "; recorded is " + what_if.recorded_as) +
                      "):\n" + table.text();
   text += "memory budget: " + budget_text(report.options.budget) + "\n";
   for (const WhatIfRow& row : what_if.rows) {
     if (row.variant.network != NetworkMode::kLaunchQueue) continue;
-    text += "launch-queue: each message takes " + with_unit(report.options.message_ns) + "\n";
+    text += "launch-queue: each message takes " + time_with_unit(report.options.message_ns) + "\n";
     break;
   }
   if (report.options.split_fraction) {

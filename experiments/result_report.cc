@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "experiments/display_units.h"
+#include "experiments/text_list.h"
 #include "experiments/text_table.h"
 #include "traces/case_words.h"
 
@@ -59,10 +60,6 @@ std::vector<IdleCause> causes_of(const Row& all) {
   return causes;
 }
 
-std::string with_unit(std::int64_t value, const DisplayUnit& unit) {
-  return in_unit(value, unit) + " " + std::string(unit.name);
-}
-
 }  // namespace
 
 std::string_view mode_name(NetworkMode mode) { return to_word(kModes, mode); }
@@ -87,13 +84,9 @@ std::string describe_policy(const Policy& policy) {
 
 std::string describe_case(const Case& given) {
   const Program& program = given.program;
-  const auto counted = [](int count, const std::string& what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-  };
   std::string text = given.name.empty() ? "" : given.name + ": ";
   text += counted(program.ranks(), "rank") + ", " + counted(program.stages(), "stage") + ", " +
-          (program.microbatches() == 1 ? "1 microbatch"
-                                       : std::to_string(program.microbatches()) + " microbatches");
+          counted(program.microbatches(), "microbatch");
   if (program.split_backward()) text += ", split backward";
   if (program.ordered_accumulation()) text += ", ordered accumulation";
   if (given.tensor_parallel.lanes > 1) {

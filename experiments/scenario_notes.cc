@@ -9,18 +9,6 @@ namespace rrfp {
 
 namespace {
 
-std::string time_text(std::int64_t ns) {
-  const DisplayUnit unit = time_unit(ns);
-  return in_unit(ns, unit) + " " + std::string(unit.name);
-}
-
-// In decimal units, as scenarios give them.
-std::string bytes_text(std::int64_t bytes) {
-  if (bytes >= 1'000'000'000) return fixed(static_cast<double>(bytes) / 1e9, 3) + " GB";
-  if (bytes >= 1'000'000) return fixed(static_cast<double>(bytes) / 1e6, 3) + " MB";
-  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-}
-
 // What an iteration has beyond the tasks of one replica.
 std::string end_of_iteration(const Scenario& scenario) {
   const DataParallel& group = scenario.data_parallel;
@@ -31,9 +19,11 @@ std::string end_of_iteration(const Scenario& scenario) {
   const std::vector<std::int64_t>& sync_ns = group.gradient_sync_ns.values;
   const std::int64_t longest_ns = *std::max_element(sync_ns.begin(), sync_ns.end());
   if (longest_ns > 0) {
-    add_to_list(text, "gradient synchronisation of up to " + time_text(longest_ns) + " a stage");
+    add_to_list(text,
+                "gradient synchronisation of up to " + time_with_unit(longest_ns) + " a stage");
   }
-  if (group.optimizer_ns > 0) add_to_list(text, "an optimizer of " + time_text(group.optimizer_ns));
+  if (group.optimizer_ns > 0)
+    add_to_list(text, "an optimizer of " + time_with_unit(group.optimizer_ns));
   return text;
 }
 
@@ -69,7 +59,7 @@ std::string activation_note(const Scenario& scenario) {
            "(/memory/activation_mb)\n";
   }
   return "note: memory in activations, of which the largest is " +
-         bytes_text(largest_activation_bytes(scenario)) + "\n";
+         bytes_with_unit(largest_activation_bytes(scenario)) + "\n";
 }
 
 std::string unit_memory_note(const Scenario& scenario) {

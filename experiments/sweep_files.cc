@@ -9,6 +9,7 @@
 #include "experiments/display_units.h"
 #include "experiments/preset_report.h"
 #include "experiments/result_report.h"
+#include "experiments/text_list.h"
 #include "scheduler_core/nearest.h"
 #include "traces/atomic_file.h"
 #include "traces/json_writer.h"
@@ -247,8 +248,7 @@ Result<void> remove_earlier_sweep(const std::string& folder) {
 std::string describe_worlds(const Scenario& scenario, std::size_t points) {
   return in_quotes(scenario.name) + " (" +
          (points == 1 ? "" : std::to_string(points) + " points, ") +
-         std::to_string(scenario.iterations) +
-         (scenario.iterations == 1 ? " iteration)" : " iterations)");
+         counted(scenario.iterations, "iteration") + ")";
 }
 
 }  // namespace

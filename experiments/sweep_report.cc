@@ -98,7 +98,7 @@ std::string describe_sweep(const Sweep& sweep,
     }
     text += (i == 0 ? "" : "\n") + head + (head.empty() ? "" : ", ") +
             std::to_string(point.iterations_done()) + " of " +
-            std::to_string(point.scenario.iterations) + " iterations\n";
+            counted(point.scenario.iterations, "iteration") + "\n";
     if (!summaries[i].empty()) text += table_of(point, summaries[i]);
     text += notes_of(point.scenario) + preset_note(point.scenario);
     // Most points have the same.

@@ -52,10 +52,9 @@ std::string describe(const TorchPlan& plan, const Program& program, const Droppe
     if (kinds[i] == 0) continue;
     add_to_list(used, std::to_string(kinds[i]) + " " + letter(static_cast<Kind>(i)));
   }
-  std::string text = std::to_string(program.ranks()) + " ranks, " +
-                     std::to_string(program.stages()) + " stages, " +
-                     std::to_string(program.microbatches()) +
-                     " microbatches; the order runs to its end\nused " + used + "\n";
+  std::string text = counted(program.ranks(), "rank") + ", " + counted(program.stages(), "stage") +
+                     ", " + counted(program.microbatches(), "microbatch") +
+                     "; the order runs to its end\nused " + used + "\n";
   const auto line = [&text](std::int64_t count, const std::string& what) {
     if (count > 0) text += "dropped " + std::to_string(count) + " " + what + "\n";
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "experiments/display_units.h"
+#include "experiments/text_list.h"
 #include "experiments/text_table.h"
 
 namespace rrfp {
@@ -12,11 +13,6 @@ namespace {
 
 std::string rounded(double ns, const DisplayUnit& unit) {
   return in_unit(std::llround(std::max(0.0, ns)), unit);
-}
-
-std::string with_unit(std::int64_t ns) {
-  const DisplayUnit unit = time_unit(ns);
-  return in_unit(ns, unit) + " " + std::string(unit.name);
 }
 
 /// One row per kind of record, in one unit.
@@ -53,9 +49,9 @@ std::string describe_iterations(const TraceSummary& summary) {
       std::int64_t{summary.last_iteration} - summary.first_iteration + 1 - summary.iterations;
   if (missing > 0) text += ", " + std::to_string(missing) + " between them not recorded";
   if (!summary.ascending) text += ", not in ascending order";
-  return text + "; mean " + with_unit(std::llround(summary.iteration.mean_ns())) + ", median " +
-         with_unit(summary.iteration.percentile_ns(50)) + ", p95 " +
-         with_unit(summary.iteration.percentile_ns(95)) + "\n";
+  return text + "; mean " + time_with_unit(std::llround(summary.iteration.mean_ns())) +
+         ", median " + time_with_unit(summary.iteration.percentile_ns(50)) + ", p95 " +
+         time_with_unit(summary.iteration.percentile_ns(95)) + "\n";
 }
 
 std::string describe_clocks(const TraceHeader& header) {
@@ -97,17 +93,12 @@ std::string listed(const DroppedRecords& records) {
 
 }  // namespace
 
-std::string counted(std::int64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 std::string describe_shape(const TraceHeader& header) {
   const Program& program = header.program;
   std::string text = header.name.empty() ? "" : header.name + ": ";
   text += counted(program.ranks(), "rank") + ", " + counted(program.stages(), "stage") + ", " +
-          (program.microbatches() == 1 ? "1 microbatch"
-                                       : std::to_string(program.microbatches()) + " microbatches") +
-          ", " + counted(header.replicas, "replica");
+          counted(program.microbatches(), "microbatch") + ", " +
+          counted(header.replicas, "replica");
   if (header.lanes > 1) text += ", " + std::to_string(header.lanes) + " lanes a rank";
   if (program.split_backward()) text += ", split backward";
   return text + "\n";
@@ -134,7 +125,7 @@ std::string describe_summary(const TraceHeader& header, const TraceSummary& summ
     text += "odd, and kept:\n" + listed(summary.oddities);
   }
   if (summary.longest_overlap_ns > 0) {
-    text += "  the longest overlap is " + with_unit(summary.longest_overlap_ns) + "\n";
+    text += "  the longest overlap is " + time_with_unit(summary.longest_overlap_ns) + "\n";
   }
   return text;
 }

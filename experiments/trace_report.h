@@ -12,9 +12,6 @@
 
 namespace rrfp {
 
-/// "1 row", "2 rows".
-std::string counted(std::int64_t count, const std::string& what);
-
 /// One line: ranks, stages, microbatches, replicas, lanes.
 std::string describe_shape(const TraceHeader& header);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "experiments/display_units.h"
+#include "experiments/text_list.h"
 #include "experiments/text_table.h"
 
 namespace rrfp {
@@ -38,7 +39,7 @@ std::string in_comment(const std::string& text) {
 }
 
 std::string batch_of(const WorkloadJob& job) {
-  std::string text = std::to_string(job.microbatches) + " microbatches";
+  std::string text = counted(job.microbatches, "microbatch");
   if (job.profiled) return text + " of the profile's minibatch";
   text += " of " + std::to_string(job.batch.sequences) + " x " + std::to_string(job.batch.tokens) +
           " tokens";
