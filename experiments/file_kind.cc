@@ -4,6 +4,8 @@
 #include <array>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "scheduler_core/task.h"
 #include "traces/byte_source.h"
@@ -115,6 +117,49 @@ std::string described(const KindRow& row) {
   return std::string(row.what) + (row.schema.empty() ? "" : " (" + std::string(row.schema) + ")");
 }
 
+std::string expected(std::span<const FileKind> taken) {
+  std::string text;
+  for (const FileKind kind : taken) {
+    text += (text.empty() ? "" : " or ") + described(row_of(kind));
+  }
+  return text;
+}
+
+// Profiles of many ranks are given as the folder that holds them.
+bool comes_as_folder(FileKind kind) {
+  return kind == FileKind::kProfile || kind == FileKind::kNsysReport;
+}
+
+// The first file, by name, of a kind that is known; more than a few are not looked at.
+std::optional<std::pair<std::string, FileKind>> known_file_in(const std::string& folder) {
+  constexpr std::size_t kMost = 64;
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(folder, failed), end;
+       !failed && at != end && names.size() < kMost; at.increment(failed)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const std::string path = (std::filesystem::path(folder) / name).string();
+    if (const std::optional<FileKind> kind = kind_of_file(path)) return std::pair(name, *kind);
+  }
+  return std::nullopt;
+}
+
+Error explain_folder(const Error& error, const std::string& folder,
+                     std::span<const FileKind> taken) {
+  if (std::any_of(taken.begin(), taken.end(), comes_as_folder)) return error;
+  std::string text = folder + ": is a directory; expected a file, " + expected(taken);
+  const auto known = known_file_in(folder);
+  if (!known) return Error{text};
+  const auto& [name, kind] = *known;
+  const KindRow& row = row_of(kind);
+  text += ". " + name + " in it is " + described(row);
+  if (std::find(taken.begin(), taken.end(), kind) != taken.end()) return Error{text};
+  return Error{text + ", for " + std::string(row.use)};
+}
+
 }  // namespace
 
 std::string_view schema_of(FileKind kind) { return row_of(kind).schema; }
@@ -151,16 +196,14 @@ std::optional<FileKind> kind_of_file(const std::string& path) {
 Error explain_kind(const Error& error, const std::string& file, std::optional<FileKind> found,
                    std::span<const FileKind> taken) {
   if (!found || std::find(taken.begin(), taken.end(), *found) != taken.end()) return error;
-  std::string expected;
-  for (const FileKind kind : taken) {
-    expected += (expected.empty() ? "" : " or ") + described(row_of(kind));
-  }
   const KindRow& row = row_of(*found);
-  return Error{file + ": found " + described(row) + "; expected " + expected + ". " +
+  return Error{file + ": found " + described(row) + "; expected " + expected(taken) + ". " +
                "What was found is for " + std::string(row.use)};
 }
 
 Error explain_kind(const Error& error, const std::string& path, std::span<const FileKind> taken) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return explain_folder(error, path, taken);
   return explain_kind(error, path, kind_of_file(path), taken);
 }
 

@@ -51,7 +51,8 @@ std::string_view schema_of(FileKind kind);
 Error explain_kind(const Error& error, const std::string& file, std::optional<FileKind> found,
                    std::span<const FileKind> taken);
 
-/// The same of the file at `path`.
+/// The same of the file at `path`. Of a folder, where none of `taken` is kept in
+/// one, the error says that, and what it holds.
 Error explain_kind(const Error& error, const std::string& path, std::span<const FileKind> taken);
 
 /// What the commands about recorded jobs take (trace_source.h).

@@ -107,6 +107,47 @@ TEST_F(FileKinds, EveryCommandNamesWhatItFoundAndWhatForItIs) {
   }
 }
 
+TEST_F(FileKinds, OfAFolderEveryCommandSaysWhatItHoldsAndWhatForThatIs) {
+  const std::string profiles = at("profiles");
+  const std::string is = ": is a directory; expected a file, ";
+  const std::string holds =
+      ". rank0.json in it is a PyTorch profiler file, for `rrfp import --from kineto`";
+  const std::string either = "a case (rrfp.case/1) or a scenario (rrfp.scenario/1)";
+  const std::string trace = "a recorded trace (rrfp.trace/1) or a straggler CSV";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
+      {{"info", profiles}, trace},
+      {{"replay", profiles}, trace},
+      {{"fit", profiles}, trace},
+      {{"export", "--to", "perfetto", profiles, at("out")}, trace},
+      {{"simulate", profiles}, either},
+      {{"run", profiles}, either},
+      {{"train", profiles, "--text", own_case("three-chunks")}, either},
+      {{"calibrate", profiles}, either},
+      {{"validate", profiles}, either},
+      {{"sweep", profiles}, "a scenario (rrfp.scenario/1)"},
+      {{"export", profiles, at("out")}, "a scenario (rrfp.scenario/1)"},
+      {{"replay-log", profiles}, "a decision log (rrfp.decisions/1)"},
+      {{"import", "--from", "straggler-csv", profiles, at("out")}, "a straggler CSV"},
+      {{"import", "--from", "torch-csv", profiles, at("out")},
+       "a schedule of torch.distributed.pipelining"},
+      {{"simulate", own_file("noisy-1f1b.json"), "--calibration", profiles},
+       "a calibration (rrfp.calibration/1)"}};
+  for (const auto& [arguments, takes] : all) {
+    const Ran ran = run_rrfp(arguments);
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err, "rrfp " + arguments[0] + ": " + profiles + is + takes + holds + "\n");
+  }
+  const Ran swept = run_rrfp({"info", at("sweep")});
+  EXPECT_TRUE(has(swept.err, ". runs.csv in it is a table of sweep results, for ")) << swept.err;
+  const Ran meant = run_rrfp({"sweep", at("sweep")});
+  EXPECT_TRUE(has(meant.err, "expected a file, a scenario (rrfp.scenario/1). ")) << meant.err;
+  std::filesystem::create_directory(at("empty"));
+  EXPECT_EQ(run_rrfp({"info", at("empty")}).err, "rrfp info: " + at("empty") + is + trace + "\n");
+  // Imports of profiles take folders, and say themselves what is wrong with one.
+  EXPECT_TRUE(has(run_rrfp({"import", "--from", "kineto", at("empty"), at("out")}).err,
+                  at("empty") + ": holds no file"));
+}
+
 TEST_F(FileKinds, WhatIsWrongInAFileOfTheRightKindIsSaid) {
   const std::string text = R"({"schema": "rrfp.scenario/1", "pipelin": {}})";
   EXPECT_TRUE(has(run_rrfp({"sweep", write_test_file(at("s.json"), text)}).err, "pipelin"));
