@@ -105,8 +105,11 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
                  << describe_sweep(*sweep, summaries);
   }
   if (*interrupted) {
-    terminal.err << "rrfp sweep: interrupted; what was done is kept"
-                 << (out ? ", and --resume goes on from there" : "") << "\n";
+    terminal.err << "rrfp sweep: interrupted; "
+                 << (out ? "what was done is kept in " + *out + ", and --resume goes on from there"
+                         : "what was done is shown and kept nowhere; --out DIR keeps it, for "
+                           "--resume to go on from there")
+                 << "\n";
     return ExitStatus::kInterrupted;
   }
   return any_blocked(summaries) ? ExitStatus::kBlocked : ExitStatus::kDone;
@@ -123,8 +126,8 @@ const Command kSweepCommand = {
     "Speed-up: mean of the baseline over mean of the policy, with a paired bootstrap interval.\n"
     "Over fixed at its memory: the same over the fastest fixed order that needs no more memory.\n"
     "--calibration C, of `rrfp calibrate --out C`, runs them as that machine is expected to.\n"
-    "Ctrl-C keeps what is done and ends with status 130. A folder with the results of another\n"
-    "scenario, or of other iterations, is written only with --force.",
+    "Ctrl-C shows what is done, keeps it in --out, and ends with status 130. A folder with the\n"
+    "results of another scenario, or of other iterations, is written only with --force.",
     "rrfp sweep experiments/zb-1.5b.json --out out/zb-1.5b",
     kOptions,
     1,

@@ -179,21 +179,20 @@ TEST(Sweep, ResultsOfAnotherScenarioAreReplacedOnlyWhenForced) {
 }
 
 // The real program, a real signal. The scenario is far too long to finish.
-TEST(Sweep, CtrlCWritesThePartAndEndsWith130) {
-  const std::string folder = test_folder();
+void interrupt_sweep(const std::string& log, const std::vector<std::string>& options) {
   std::string text = small_scenario("100000", "");
   const std::string shape = "\"ranks\": 4, \"microbatches\": 8";
   text.replace(text.find(shape), shape.size(), "\"ranks\": 16, \"microbatches\": 256");
-  const std::string path = write_test_file(folder + "/long.json", text);
-  const std::string out = folder + "/out";
-  const std::string log = folder + "/log";
+  const std::string path = write_test_file(log + ".json", text);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (std::freopen(log.c_str(), "w", stdout) == nullptr) _exit(99);
     if (std::freopen((log + ".err").c_str(), "w", stderr) == nullptr) _exit(99);
-    execl(RRFP_PROGRAM, "rrfp", "sweep", path.c_str(), "--out", out.c_str(),
-          static_cast<char*>(nullptr));
+    std::vector<const char*> arguments = {"rrfp", "sweep", path.c_str()};
+    for (const std::string& option : options) arguments.push_back(option.c_str());
+    arguments.push_back(nullptr);
+    execv(RRFP_PROGRAM, const_cast<char**>(arguments.data()));
     _exit(98);
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
@@ -202,12 +201,26 @@ TEST(Sweep, CtrlCWritesThePartAndEndsWith130) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_NE(read_test_file(log + ".err").find("interrupted; what was done is kept"),
-            std::string::npos);
+  EXPECT_TRUE(has(read_test_file(log), "of 100000 iterations"));
+}
+
+TEST(Sweep, CtrlCWritesThePartAndEndsWith130) {
+  const std::string folder = test_folder();
+  const std::string out = folder + "/out";
+  interrupt_sweep(folder + "/log", {"--out", out});
+  EXPECT_TRUE(has(read_test_file(folder + "/log.err"),
+                  "interrupted; what was done is kept in " + out + ", and --resume goes on"));
   const std::string summary = read_test_file(out + "/summary.json");
   EXPECT_NE(summary.find("\"complete\": false"), std::string::npos);
   EXPECT_EQ(summary.find("\"iterations_done\": 0,"), std::string::npos);
-  EXPECT_NE(read_test_file(log).find("of 100000 iterations"), std::string::npos);
+}
+
+TEST(Sweep, CtrlCWithoutAFolderSaysThatNothingIsKept) {
+  const std::string log = test_folder() + "/log";
+  interrupt_sweep(log, {});
+  const std::string said = read_test_file(log + ".err");
+  EXPECT_TRUE(has(said, "interrupted; what was done is shown and kept nowhere; --out DIR keeps it"))
+      << said;
 }
 
 TEST(Sweep, MemoryIsHeldAgainstTheBaselineAndFixedOrdersOfTheSameMemory) {
