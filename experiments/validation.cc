@@ -164,6 +164,20 @@ std::string reservations(const Validation& validation) {
   return text;
 }
 
+// Ends the sentence about the prediction; nothing where there is only one policy.
+std::string ranked(const RankingAgreement& agreement, std::size_t policies) {
+  if (policies < 2) return "";
+  if (agreement.pairs == 0) return "; measurement tells no two policies apart";
+  const int alike = agreement.pairs - agreement.reversed;
+  if (agreement.pairs == 1) {
+    return std::string("; the one pair of policies that measurement tells apart is ranked ") +
+           (alike == 1 ? "alike" : "the other way");
+  }
+  return "; of " + std::to_string(agreement.pairs) +
+         " pairs of policies that measurement tells apart, " +
+         (agreement.reversed == 0 ? "all" : std::to_string(alike)) + " are ranked alike";
+}
+
 std::string why_void(const Validation& validation) {
   return why_void(validation.calibration, validation.mean_task_ns);
 }
@@ -206,12 +220,9 @@ std::string describe_validation(const Validation& validation) {
     return text + "prediction: void, " + reason + "\n";
   }
   if (errors.empty()) return text + "prediction: void, every iteration had a stall\n";
-  const RankingAgreement agreement = compare_rankings(policies);
   return text + "prediction: within " + percent_of(errors[errors.size() / 2]) +
-         " in the median and " + percent_of(worst(policies)) + " for the worst policy; of " +
-         std::to_string(agreement.pairs) + " pairs of policies that measurement tells apart, " +
-         (agreement.reversed == 0 ? "all" : std::to_string(agreement.pairs - agreement.reversed)) +
-         " are ranked alike\n";
+         " in the median and " + percent_of(worst(policies)) + " for the worst policy" +
+         ranked(compare_rankings(policies), policies.size()) + "\n";
 }
 
 JsonValue validation_to_json(const Validation& validation) {

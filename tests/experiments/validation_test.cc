@@ -32,6 +32,37 @@ TEST(Validation, FiguresOfFewIterationsAreNone) {
       << describe_validation(validation);
 }
 
+// `count` iterations that took so long, and were predicted so long.
+ValidatedPolicy measured(const std::string& name, std::int64_t measured_ns,
+                         std::int64_t predicted_ns) {
+  ValidatedPolicy policy;
+  policy.name = name;
+  policy.iterations.assign(20, {measured_ns, measured_ns, predicted_ns});
+  policy.kept = 20;
+  return policy;
+}
+
+TEST(Validation, WhatCannotBeRankedIsNotSaidToBe) {
+  Validation validation;
+  validation.mean_task_ns = 1'000'000;
+  validation.policies = {measured("a", 10'000'000, 10'000'000)};
+  const std::string alone = describe_validation(validation);
+  EXPECT_TRUE(alone.ends_with("for the worst policy\n")) << alone;
+  validation.policies.push_back(measured("b", 10'000'000, 11'000'000));
+  const std::string alike = describe_validation(validation);
+  EXPECT_TRUE(alike.ends_with("; measurement tells no two policies apart\n")) << alike;
+  validation.policies.back() = measured("b", 20'000'000, 11'000'000);
+  const std::string apart = describe_validation(validation);
+  EXPECT_TRUE(
+      apart.ends_with("the one pair of policies that measurement tells apart is ranked alike\n"))
+      << apart;
+  validation.policies.push_back(measured("c", 30'000'000, 9'000'000));
+  const std::string three = describe_validation(validation);
+  EXPECT_TRUE(three.ends_with(
+      "; of 3 pairs of policies that measurement tells apart, 1 are ranked alike\n"))
+      << three;
+}
+
 TEST(Validation, ACalibrationOfAnotherJobIsToldFromThatOfThisOne) {
   Calibration of_job;
   of_job.job = "this";
