@@ -15,3 +15,20 @@ forwarded_names() {
     echo "$name"
   done
 }
+
+# Fails where "$1" is none of the commands that run over several processes.
+check_command() {
+  case $1 in
+    run | train | calibrate | validate) ;;
+    *)
+      echo "$(basename "$0"): \"$1\" does not run over several processes; run, train, calibrate and" \
+        "validate do" >&2
+      return 2
+      ;;
+  esac
+}
+
+# For sh -c "$begin" PROGRAM ARGUMENT...: begins the program, or says that it is not on this host.
+# shellcheck disable=SC2016,SC2034
+begin='case $0 in */*) [ -f "$0" ] && [ -x "$0" ] ;; *) command -v "$0" >/dev/null ;; esac || '\
+'{ echo "no program $0 on $(uname -n): RRFP says where it is" >&2; exit 2; }; exec "$0" "$@"'

@@ -19,8 +19,9 @@ rrfp=${RRFP:-$PWD/build/release/rrfp}
 
 # shellcheck source=script/cluster/forwarded.sh
 . "$(dirname "${BASH_SOURCE[0]}")/forwarded.sh"
+check_command "$1"
 forwarded=$(forwarded_names)
 options=(--hostfile "$hostfile" -n "$processes" --map-by slot --bind-to none)
 for name in $forwarded; do options+=(-x "$name"); done
 if [ "$(id -u)" -eq 0 ]; then options+=(--allow-run-as-root); fi
-exec mpirun "${options[@]}" "$rrfp" "$@" --transport mpi
+exec mpirun "${options[@]}" sh -c "$begin" "$rrfp" "$@" --transport mpi

@@ -21,7 +21,16 @@ if [ "$#" -lt 2 ] || [ -z "${SLURM_SUBMIT_DIR:-}" ]; then
   echo "usage: sbatch --ntasks N script/cluster/slurm.sh run job.json --device synthetic" >&2
   exit 2
 fi
+wrong() {
+  echo "slurm.sh: $1" >&2
+  exit 2
+}
 rrfp=${RRFP:-$SLURM_SUBMIT_DIR/build/release/rrfp}
+command -v "$rrfp" >/dev/null || wrong "no program $rrfp on $(uname -n): RRFP says where it is"
+case $1 in
+  run | train | calibrate | validate) ;;
+  *) wrong "\"$1\" does not run over several processes; run, train, calibrate and validate do" ;;
+esac
 
 # Of one node more than one job may run; each gets a port of its own.
 export MASTER_ADDR MASTER_PORT
@@ -35,5 +44,5 @@ if [ -n "${SLURM_GPUS_ON_NODE:-}" ]; then step+=(--gpu-bind=none); fi
 case ${TRANSPORT:-mpi} in
   mpi) exec "${step[@]}" --mpi=pmix "$rrfp" "$@" --transport mpi ;;
   tcp) exec "${step[@]}" --mpi=none "$rrfp" "$@" --transport tcp ;;
-  *) echo "slurm.sh: TRANSPORT is \"$TRANSPORT\"; allowed: mpi, tcp" >&2 && exit 2 ;;
+  *) wrong "TRANSPORT is \"$TRANSPORT\"; allowed: mpi, tcp" ;;
 esac

@@ -31,7 +31,8 @@ wrong() {
 [[ -r $hostfile && ! -d $hostfile ]] || wrong "$hostfile: cannot read this host file"
 # shellcheck source=script/cluster/forwarded.sh
 . "$(dirname "${BASH_SOURCE[0]}")/forwarded.sh"
-command=$(printf '%q ' "${RRFP:-$PWD/build/release/rrfp}" "$@" --transport tcp)
+check_command "$1"
+command="sh -c '$begin' $(printf '%q ' "${RRFP:-$PWD/build/release/rrfp}" "$@" --transport tcp)"
 forwarded=$(forwarded_names)
 own=$(for name in $forwarded; do printf '%s=%q ' "$name" "${!name}"; done)
 

@@ -36,6 +36,10 @@ run 0 3 run "$case_file" --iterations 3
 expect "on 3 processes"
 run 2 2 run "$case_file"
 expect "this run takes 3 processes"
+program=$folder/absent run 2 3 run "$case_file"
+expect "no program $folder/absent on $(uname -n): RRFP says where it is"
+run 2 3 sweep "$case_file"
+expect 'mpirun.sh: "sweep" does not run over several processes; run, train'
 
 double=$(dirname "$program")/librrfp_cuda_double.so
 [ -e "$double" ] || exit 0

@@ -71,3 +71,7 @@ run_batch 0 train "$case_file" --text "$source_dir/README.md" --steps 2 --check
 expect_once "bit for bit"
 run 2 pigeons run "$case_file"
 expect 'TRANSPORT is "pigeons"; allowed: mpi, tcp'
+program=$folder/absent run 2 tcp run "$case_file"
+expect "slurm.sh: no program $folder/absent on $(uname -n): RRFP says where it is"
+run 2 tcp sweep "$case_file"
+expect '"sweep" does not run over several processes; run, train'

@@ -86,6 +86,23 @@ run 2 1 run "$case_file"
 expect_once "hosts: cannot read this host file"
 echo 'localhost slots=3' >"$folder/hosts"
 
+program=$folder/absent run 2 3 run "$case_file"
+expect "no program $folder/absent on $(uname -n): RRFP says where it is"
+program=$folder run 2 3 run "$case_file"
+expect "no program $folder on"
+run 2 3 sweep "$case_file"
+expect_once 'tcp.sh: "sweep" does not run over several processes; run, train'
+# What runs over several processes has the option.
+for command in $("$program" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p'); do
+  if "$program" "$command" --help | grep -q -- '^  --transport'; then
+    run 2 4 "$command" "$case_file" # too few slots
+    expect_once "4 processes were asked for"
+  else
+    run 2 3 "$command" "$case_file"
+    expect_once "\"$command\" does not run over several processes"
+  fi
+done
+
 run 2 4 run "$case_file"
 expect "hosts has 3 slots; 4 processes were asked for"
 run 2 2 run "$case_file"
