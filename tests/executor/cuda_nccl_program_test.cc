@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tests/executor/program_for_tests.h"
+#include "tests/executor/validation_for_tests.h"
 #include "traces/json_reader.h"
 
 namespace rrfp {
@@ -102,9 +103,7 @@ TEST_F(CudaNcclProgram, TheModelExplainsTheRun) {
   ASSERT_TRUE(json.ok()) << json.error().message;
   for (const JsonValue& policy : *json->root.find("policies")->array()) {
     if (*policy.find("policy")->string() == "bfw") continue;
-    const bool stalled = policy.find("iterations")->array()->empty();
-    const JsonValue* error = policy.find(stalled ? "model_error_of_dropped" : "model_error");
-    EXPECT_LE(std::stod(error->decimal()->text), .003) << ran.text;
+    EXPECT_LE(model_error_of(policy), .003) << ran.text;
   }
 }
 

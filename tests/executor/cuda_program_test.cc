@@ -9,6 +9,7 @@
 
 #include "executor/calibration_file.h"
 #include "tests/executor/program_for_tests.h"
+#include "tests/executor/validation_for_tests.h"
 #include "traces/json_reader.h"
 #include "traces/native_trace_reader.h"
 
@@ -163,20 +164,17 @@ TEST_F(CudaProgram, MoreThanFitsOnTheDeviceIsSaid) {
   EXPECT_TRUE(ran.has("smaller messages (rrfp run --payload-bytes N)")) << ran.text;
 }
 
-// The simulator, fed with the run's own times, gives the run's own length; stalls are among its
-// times, so on a busy machine the iterations that have one will do.
+// The simulator, fed with the run's own times, gives the run's own length.
 TEST_F(CudaProgram, ModelErrorIsWithinThreePermille) {
   const EndedProgram ran =
       rrfp({"validate", scenario(), "--device", "synthetic", "--iterations", "4", "--json"});
   ASSERT_EQ(ran.status, status_of_validation(ran.text)) << ran.text;
-  const Result<JsonDocument> json = parse_json(ran.text, "output");
+  const Result<JsonDocument> json = validation_in(ran.text);
   ASSERT_TRUE(json.ok()) << json.error().message << ran.text;
   const JsonArray& policies = *json->root.find("policies")->array();
   ASSERT_EQ(policies.size(), 3U);
   for (const JsonValue& policy : policies) {
-    const bool kept = !policy.find("iterations")->array()->empty();
-    const JsonValue* error = policy.find(kept ? "model_error" : "model_error_of_dropped");
-    EXPECT_LE(std::stod(error->decimal()->text), .003) << *policy.find("policy")->string();
+    EXPECT_LE(model_error_of(policy), .003) << *policy.find("policy")->string();
   }
 }
 

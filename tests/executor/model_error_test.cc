@@ -12,6 +12,7 @@
 
 #include "tests/executor/program_for_tests.h"
 #include "tests/executor/runs_for_tests.h"
+#include "tests/executor/validation_for_tests.h"
 #include "traces/case_file.h"
 #include "traces/json_reader.h"
 #include "traces/json_writer.h"
@@ -81,28 +82,23 @@ std::vector<World> worlds() {
   };
 }
 
-double number(const JsonValue& of, const char* name) {
-  return std::stod(of.find(name)->decimal()->text);
-}
-
 // One policy in one world. Anticipation hangs on when notices are seen, which a
 // stalled thread does not know: then there is nothing to say.
 bool is_settled(const JsonValue& policy) {
   const std::string& name = *policy.find("policy")->string();
   const bool anticipates =
       name.find("wait") != std::string::npos || name.find("anticipation") != std::string::npos;
-  return !anticipates || !policy.find("iterations")->array()->empty();
+  return !anticipates || kept_iterations(policy) > 0;
 }
 
 void expect_within_bound(const World& world, const JsonValue& policy) {
   const std::string& name = *policy.find("policy")->string();
-  const std::size_t kept = policy.find("iterations")->array()->size();
+  const std::size_t kept = kept_iterations(policy);
   std::printf("  %-32s %-40s model error %.4f%% over %zu iterations, %.4f%% of %zu dropped\n",
-              world.name.c_str(), name.c_str(), 100 * number(policy, "model_error"), kept,
-              100 * number(policy, "model_error_of_dropped"), kIterations - kept);
+              world.name.c_str(), name.c_str(), 100 * number_of(policy, "model_error"), kept,
+              100 * number_of(policy, "model_error_of_dropped"), kIterations - kept);
   if (!is_settled(policy)) return;
-  EXPECT_LE(number(policy, kept > 0 ? "model_error" : "model_error_of_dropped"), kMostError)
-      << world.name << ", " << name;
+  EXPECT_LE(model_error_of(policy), kMostError) << world.name << ", " << name;
 }
 
 // No prediction is asked for, so no time is spent on a calibration.
@@ -120,7 +116,7 @@ void expect_within_bound(const World& world, const Start& start_program) {
   for (int tries = 0; tries < 2; ++tries) {
     const EndedProgram validated = start_program(validate(world));
     ASSERT_EQ(validated.status, status_of_validation(validated.text)) << validated.text;
-    const Result<JsonDocument> json = parse_json(validated.text, "output");
+    const Result<JsonDocument> json = validation_in(validated.text);
     ASSERT_TRUE(json.ok()) << json.error().message << validated.text;
     const JsonArray& policies = *json->root.find("policies")->array();
     ASSERT_FALSE(policies.empty());
