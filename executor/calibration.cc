@@ -10,7 +10,7 @@
 
 #include "executor/doorbell.h"
 #include "traces/case_file.h"
-#include "traces/prepared_case.h"
+#include "traces/message_tables.h"
 #include "traces/saturating.h"
 #include "traces/transfer.h"
 
@@ -112,29 +112,23 @@ void probe_timers(int threads, int count, Calibration& to) {
 namespace {
 
 // From the end of the transmission, as schedulers expect it in a run: of edges of which `input`
-// says nothing, what PreparedCase makes of the world.
-Result<void> keep_expectations(const Case& input, Case& out) {
+// says nothing, what build_message_tables() makes of the world.
+void keep_expectations(const Case& input, Case& out) {
   const Program& program = input.program;
   std::vector<std::vector<std::int64_t>>& expected_ns = out.network.expected_latency_ns;
   expected_ns.resize(program.edges().size());
   const auto said = [](const std::vector<std::int64_t>& of_edge) { return !of_edge.empty(); };
-  if (std::all_of(expected_ns.begin(), expected_ns.end(), said)) return {};
-  const Result<std::unique_ptr<const PreparedCase>> prepared = PreparedCase::create(input);
-  if (!prepared.ok()) return prepared.error();
-  const PreparedCase& world = **prepared;
+  if (std::all_of(expected_ns.begin(), expected_ns.end(), said)) return;
+  const MessageTables messages = build_message_tables(input);
   for (std::size_t id = 0; id < expected_ns.size(); ++id) {
     if (program.edges()[id].local() || said(expected_ns[id])) continue;
     expected_ns[id].resize(static_cast<std::size_t>(program.microbatches()));
     for (int m = 0; m < program.microbatches(); ++m) {
       const auto at = static_cast<std::size_t>(m);
       const std::size_t message = id * expected_ns[id].size() + at;
-      // The world is arranged, and `out` is not yet.
-      const auto given =
-          world.arrangement().empty() ? at : static_cast<std::size_t>(world.arrangement()[at]);
-      expected_ns[id][given] = world.expected_transfer_ns()[message] - world.busy_ns()[message];
+      expected_ns[id][at] = messages.expected_transfer_ns[message] - messages.busy_ns[message];
     }
   }
-  return {};
 }
 
 Error lacks_link(const Edge& edge, int lane) {
@@ -179,7 +173,7 @@ Result<Case> with_calibration(const Case& input, const Calibration& calibration)
   Case out = input;
   const Program& program = out.program;
   if (out.expected_ns.empty()) out.expected_ns = out.duration_ns;
-  if (Result<void> kept = keep_expectations(input, out); !kept.ok()) return kept.error();
+  keep_expectations(input, out);
   for (TaskId task = 0; task < program.task_ids(); ++task) {
     if (program.exists(task)) {
       out.duration_ns[static_cast<std::size_t>(task)] += calibration.task_extra_ns;
