@@ -33,31 +33,27 @@ Result<void> measure_device(const Equipment& equipment, const DeviceChoice& choi
 
 }  // namespace
 
-Result<Grid> check_calibration(const RunInput& input, int policy, const Options& options) {
-  Result<PreparedRun> prepared = input.prepare(policy, 1);
-  if (!prepared.ok()) return prepared.error();
-  if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
-  if (const Result<DeviceChoice> device = device_of(options); !device.ok()) return device.error();
-  return prepared->plan->grid;
-}
-
-Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
-                                    const Options& options, RunOutcome& outcome) {
+Result<CalibrationPlan> plan_calibration(const RunInput& input, int policy,
+                                         const Options& options) {
   Result<PreparedRun> prepared = input.prepare(policy, kCalibrationIterations);
   if (!prepared.ok()) return prepared.error();
   if (Result<void> tuned = tune(options, *prepared->plan); !tuned.ok()) return tuned.error();
   const Result<DeviceChoice> device = device_of(options);
   if (!device.ok()) return device.error();
-  const Result<Equipment> equipment = equip(*device, *prepared->plan, job);
+  return CalibrationPlan{input.title(), std::move(*prepared), *device};
+}
+
+Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, RunOutcome& outcome) {
+  PreparedRun& prepared = plan.prepared;
+  const Result<Equipment> equipment = equip(plan.device, *prepared.plan, job);
   if (!equipment.ok()) return equipment.error();
   Calibration calibration;
-  if (Result<void> measured =
-          measure_device(*equipment, *device, prepared->plan->grid, calibration);
+  if (Result<void> measured = measure_device(*equipment, plan.device, plan.grid(), calibration);
       !measured.ok()) {
     return measured.error();
   }
   auto sink = std::make_shared<KeepingSink>();
-  Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);
+  Result<RunOutcome> ran = job.run(prepared, equipment->device, sink, equipment->transport);
   if (!ran.ok()) return ran.error();
   outcome = *ran;
   if (!job.speaks() || outcome.end != RunEnd::kCompleted) return calibration;
@@ -65,7 +61,7 @@ Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
   std::vector<std::int64_t> extra_ns;  // of a task and a message together, by iteration
   for (const IterationRecord& record : sink->iterations) {
     Overheads of_iteration;
-    add_overheads(*prepared->plan, record, calibration.links, of_iteration);
+    add_overheads(*prepared.plan, record, calibration.links, of_iteration);
     Calibration alone;
     calibrate(of_iteration, alone);
     extra_ns.push_back(alone.task_extra_ns + alone.message_extra_ns);
@@ -73,11 +69,11 @@ Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
     append(of_iteration.message_ns, overheads.message_ns);
   }
   calibrate(overheads, calibration);
-  calibration.spread_permille = spread_permille(
-      std::move(extra_ns), mean_task_ns(prepared->cases[0][0]) + calibration.task_extra_ns);
-  calibration.job = input.title();
+  calibration.spread_permille =
+      spread_permille(std::move(extra_ns), mean_task_ns(plan.world()) + calibration.task_extra_ns);
+  calibration.job = plan.job;
   calibration.transport = job.name();
-  const int workers = prepared->plan->grid.size();
+  const int workers = plan.grid().size();
   const bool threads = job.processes() == nullptr;
   probe_timers(threads ? workers : 1, threads ? 100 : 200, calibration);
   calibration.workers = workers;

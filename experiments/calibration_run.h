@@ -10,12 +10,21 @@ namespace rrfp {
 
 inline constexpr int kCalibrationIterations = 5;
 
-/// Whether run_calibration() can begin, and of how many workers it is.
-Result<Grid> check_calibration(const RunInput& input, int policy, const Options& options);
+/// What is there before the processes of a job meet.
+struct CalibrationPlan {
+  std::string job;       ///< the name of the case or scenario
+  PreparedRun prepared;  ///< of kCalibrationIterations
+  DeviceChoice device;
 
-/// Runs `policy` for kCalibrationIterations. What comes back is of use where
-/// the job speaks. The error is of a run that did not complete.
-Result<Calibration> run_calibration(Job& job, const RunInput& input, int policy,
-                                    const Options& options, RunOutcome& outcome);
+  const Grid& grid() const { return prepared.plan->grid; }
+  /// Of the first iteration, as the file has it.
+  const Case& world() const { return prepared.cases[0][0]; }
+};
+
+Result<CalibrationPlan> plan_calibration(const RunInput& input, int policy, const Options& options);
+
+/// What comes back is of use where the job speaks. The error is of a run that
+/// did not complete.
+Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, RunOutcome& outcome);
 
 }  // namespace rrfp

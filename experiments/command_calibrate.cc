@@ -16,6 +16,7 @@ namespace {
 constexpr std::array kOptions = {
     OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)",
               OptionRow::Alike::kWhetherGiven},
+    kPolicyRow,
     kPointRow,
     kTransportRow,
     kDeviceRow,
@@ -29,32 +30,34 @@ constexpr std::array kOptions = {
 struct ReadyCalibration {
   JobInputs inputs;
   RunInput input;
+  int policy = 0;
+  CalibrationPlan plan;
 };
 
 Result<ReadyCalibration> get_ready(const Options& options) {
   Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
-  const Result<Grid> grid = check_calibration(*input, 0, options);
-  if (!grid.ok()) return grid.error();
-  JobInputs inputs = {*grid, {input->content}};
-  return ReadyCalibration{std::move(inputs), std::move(*input)};
+  const Result<int> policy = policy_of(options, *input);
+  if (!policy.ok()) return policy.error();
+  Result<CalibrationPlan> plan = plan_calibration(*input, *policy, options);
+  if (!plan.ok()) return plan.error();
+  JobInputs inputs = {plan->grid(), {input->content}};
+  return ReadyCalibration{std::move(inputs), std::move(*input), *policy, std::move(*plan)};
 }
 
-Result<ExitStatus> take_part(const Options& options, Job& job, const RunInput& input,
+Result<ExitStatus> take_part(const Options& options, Job& job, ReadyCalibration& ready,
                              Terminal& terminal) {
   if (Result<void> can = check_outputs(job, options, {"out"}); !can.ok()) return can.error();
+  if (job.speaks()) terminal.out << head_of(ready.input, ready.policy);
   RunOutcome outcome;
-  const Result<Calibration> calibration = run_calibration(job, input, 0, options, outcome);
+  const Result<Calibration> calibration = run_calibration(job, ready.plan, outcome);
   if (!calibration.ok()) return calibration.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome.end != RunEnd::kCompleted) {
     status = report_failure(outcome, "calibrate", terminal);
   } else if (job.speaks()) {
-    terminal.out << input.note << describe_calibration(*calibration, job.name());
-    const Result<PreparedRun> prepared = input.prepare(0, 1);
-    const std::string reason = prepared.ok()
-                                   ? why_void(*calibration, mean_task_ns(prepared->cases[0][0]))
-                                   : why_void(*calibration);
+    terminal.out << describe_calibration(*calibration, job.name());
+    const std::string reason = why_void(*calibration, mean_task_ns(ready.plan.world()));
     if (!reason.empty()) terminal.out << "void: " << reason << "\n";
     if (const std::optional<std::string> path = options.text("out")) {
       if (Result<void> written = write_calibration_file(*path, *calibration); !written.ok()) {
@@ -71,9 +74,7 @@ Result<ExitStatus> take_part(const Options& options, Job& job, const RunInput& i
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   return run_as_job(
       "calibrate", options, terminal, [&] { return get_ready(options); },
-      [&](Job& job, ReadyCalibration& ready) {
-        return take_part(options, job, ready.input, terminal);
-      });
+      [&](Job& job, ReadyCalibration& ready) { return take_part(options, job, ready, terminal); });
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ const Command kCalibrateCommand = {
     "calibrate",
     "measures what this machine adds to the tasks and messages of a run",
     "FILE",
-    "FILE is a case or a scenario; its first policy is run for five iterations. With --device\n"
+    "FILE is a case or a scenario; one policy is run for five iterations. With --device\n"
     "synthetic the device is measured before: what a launch, a flag and an empty kernel take, the\n"
     "latency and speed of the link behind each edge, and how partitions slow each other. Under\n"
     "mpirun, srun or torchrun that is measured between the processes, as `rrfp run` has them. What "

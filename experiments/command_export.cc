@@ -11,6 +11,7 @@
 #include "experiments/policy_option.h"
 #include "experiments/progress_bar.h"
 #include "experiments/scenario_point.h"
+#include "experiments/text_list.h"
 #include "experiments/trace_progress.h"
 #include "experiments/trace_timeline.h"
 #include "traces/atomic_file.h"
@@ -27,7 +28,7 @@ constexpr std::array<std::string_view, 2> kNameWords = {"torch", "megatron"};
 
 constexpr std::array kOptions = {
     OptionRow{"to", "FORMAT", "native-trace (default), kineto or perfetto"},
-    OptionRow{"policy", "NAME", "which of the scenario's policies (default: its baseline)"},
+    kPolicyRow,
     kPointRow,
     OptionRow{"names", "WORD", "kineto: torch (default, PP:3F0) or megatron (forward_step)"},
     OptionRow{"gzip", "", "kineto: compress the files"},
@@ -82,9 +83,8 @@ Result<ExitStatus> show_trace(const Options& options, Terminal& terminal) {
   if (Result<void> written = write_file_atomically(out, made->text); !written.ok()) {
     return written.error();
   }
-  terminal.out << out << ": " << made->tasks << " tasks of " << made->iterations
-               << (made->iterations == 1 ? " iteration" : " iterations")
-               << ", for ui.perfetto.dev\n";
+  terminal.out << out << ": " << made->tasks << " tasks of "
+               << counted(made->iterations, "iteration") << ", for ui.perfetto.dev\n";
   return ExitStatus::kDone;
 }
 
@@ -129,6 +129,7 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   };
   const Result<ScenarioResolver> resolver = ScenarioResolver::create(std::move(*scenario));
   if (!resolver.ok()) return in_file(resolver.error());
+  terminal.out << policy_note(resolver->scenario(), *policy) << read->note << std::flush;
   {
     ProgressBar progress(terminal.err, is_terminal_stderr(), static_cast<std::size_t>(iterations));
     const auto done = [&progress] { progress.add(); };
@@ -136,9 +137,8 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
                                            : export_native_trace(*resolver, *policy, out, done);
     if (!written.ok()) return in_file(written.error());
   }
-  terminal.out << read->note << out << ": " << iterations
-               << (iterations == 1 ? " iteration" : " iterations") << " of "
-               << resolver->scenario().data_parallel.replicas << " replicas\n";
+  terminal.out << out << ": " << counted(iterations, "iteration") << " of "
+               << counted(resolver->scenario().data_parallel.replicas, "replica") << "\n";
   return ExitStatus::kDone;
 }
 

@@ -9,7 +9,6 @@
 #include "experiments/display_units.h"
 #include "experiments/input_file.h"
 #include "experiments/job_command.h"
-#include "experiments/policy_option.h"
 #include "experiments/result_report.h"
 #include "experiments/run_input.h"
 #include "experiments/statistics.h"
@@ -23,7 +22,7 @@ namespace rrfp {
 namespace {
 
 constexpr std::array kOptions = {
-    OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
+    kPolicyRow,
     kPointRow,
     kIterationsRow,
     kTransportRow,
@@ -155,20 +154,24 @@ void warn_of_clocks(const Capture& capture, const RunPlan& plan, Terminal& termi
   std::int64_t shortest_ns = kNever;
   for (TaskId task = 0; task < world.program().task_ids(); ++task) {
     if (!world.program().exists(task)) continue;
-    shortest_ns = std::min(shortest_ns, world.expected_ns()[static_cast<std::size_t>(task)]);
+    const std::int64_t expected_ns = world.expected_ns()[static_cast<std::size_t>(task)];
+    if (expected_ns > 0) shortest_ns = std::min(shortest_ns, expected_ns);  // 0: no wait for it
   }
-  const std::int64_t grace_ns = shortest_ns / 1000 * patience->grace_permille;
+  if (shortest_ns == kNever) return;
+  const std::int64_t grace_ns = shortest_ns / 1000 * patience->grace_permille +
+                                shortest_ns % 1000 * patience->grace_permille / 1000;
   if (error_ns * 10 <= grace_ns) return;
-  terminal.err << "rrfp run: warning: clocks agree to " << error_ns / 1000
-               << " us, more than a tenth of the least grace (" << grace_ns / 1000
-               << " us): notices may mislead\n";
+  terminal.err << "rrfp run: warning: clocks agree to " << time_with_unit(error_ns)
+               << ", more than a tenth of the least grace (" << time_with_unit(grace_ns)
+               << "): notices may mislead\n";
 }
 
 // What is there before the processes of a job meet.
 struct ReadyRun {
   JobInputs inputs;
   RunInput input;
-  std::string policy;
+  int policy = 0;
+  std::string policy_name;
   PreparedRun prepared;
   DeviceChoice device;
 
@@ -178,7 +181,7 @@ struct ReadyRun {
 Result<ReadyRun> get_ready(const Options& options) {
   Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
-  const Result<int> policy = policy_option(options, input->policy_names(), 0);
+  const Result<int> policy = policy_of(options, *input);
   if (!policy.ok()) return policy.error();
   const Result<std::int64_t> iterations =
       options.integer_or("iterations", input->usual_iterations, 1, kMostIterations);
@@ -191,15 +194,15 @@ Result<ReadyRun> get_ready(const Options& options) {
   if (!device.ok()) return device.error();
   JobInputs inputs = {plan.grid, {input->content}};
   std::string name = input->policy_name(*policy);
-  return ReadyRun{std::move(inputs), std::move(*input), std::move(name), std::move(*prepared),
-                  *device};
+  return ReadyRun{std::move(inputs), std::move(*input),    *policy,
+                  std::move(name),   std::move(*prepared), *device};
 }
 
 void report(const Options& options, const ReadyRun& run, const Job& job, const Capture& capture,
             const std::string& about, Terminal& terminal) {
   if (capture.figures().empty()) return;
   if (options.flag("json")) {
-    terminal.out << figures_as_json(capture, run.policy, job.name());
+    terminal.out << figures_as_json(capture, run.policy_name, job.name());
     return;
   }
   terminal.out << describe_case(run.prepared.cases[0][0]) << "\non " << run.plan().grid.size()
@@ -215,13 +218,13 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyRun& run, Te
   const Result<Equipment> equipment = equip(run.device, run.plan(), job);
   if (!equipment.ok()) return equipment.error();
   if (job.speaks()) {
-    tell_scenario(run.input, options, terminal);
+    tell_scenario(run.input, run.policy, options, terminal);
     tell_empty_messages(run.input, options, terminal);
   }
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");
-  files.name = run.policy;
+  files.name = run.policy_name;
   files.versions = {{"rrfp", version_text()}, {"transport", job.name()}};
   if (!equipment->about.empty()) files.versions.emplace_back("device", equipment->about);
   auto capture = std::make_shared<Capture>(run.prepared.plan, files);

@@ -32,7 +32,7 @@ constexpr std::array kOptions = {
     OptionRow{"trace", "FILE", "also write a timeline for Perfetto (ui.perfetto.dev) or Chrome"},
     OptionRow{"network", "MODE,...",
               "eager, rendezvous or launch-queue instead of the file's; several are compared"},
-    OptionRow{"policy", "NAME", "of a scenario: which of its policies (default: its baseline)"},
+    kPolicyRow,
     OptionRow{"iteration", "N", "of a scenario: which iteration's draws (default 0)"},
     OptionRow{"replica", "N", "of a scenario: which data-parallel replica's draws (default 0)"},
     kPointRow,
@@ -176,8 +176,9 @@ Result<Loaded> load_scenario(const JsonDocument& document, const Options& option
       resolver->resolve(*policy, static_cast<int>(*iteration), static_cast<int>(*replica));
   if (!given.ok()) return in_file(document.file, given.error());
   return Loaded{std::move(given).value(), true, resolver->scenario().network.message_ns.has_value(),
-                read->note + preset_note(resolver->scenario()) +
-                    makespan_note(resolver->scenario()) + unit_memory_note(resolver->scenario())};
+                policy_note(resolver->scenario(), *policy) + read->note +
+                    preset_note(resolver->scenario()) + makespan_note(resolver->scenario()) +
+                    unit_memory_note(resolver->scenario())};
 }
 
 Result<Loaded> load_case(const JsonDocument& document) {
@@ -196,8 +197,7 @@ Result<Loaded> load(const std::string& path, const Options& options) {
   if (input->kind == FileKind::kScenario) return load_scenario(input->document, options);
   for (const std::string_view other : {"policy", "iteration", "replica", "point"}) {
     if (!options.text(other)) continue;
-    return Error{"--" + std::string(other) + " chooses from a scenario; " + input->document.file +
-                 " is a case"};
+    return chooses_from_scenario(other, input->document.file);
   }
   return load_case(input->document);
 }

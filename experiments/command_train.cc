@@ -12,7 +12,6 @@
 #include "experiments/command.h"
 #include "experiments/input_file.h"
 #include "experiments/job_command.h"
-#include "experiments/policy_option.h"
 #include "experiments/run_input.h"
 #include "experiments/version.h"
 #include "traces/json_writer.h"
@@ -24,7 +23,7 @@ namespace {
 constexpr std::array kOptions = {
     OptionRow{"text", "FILE", "what to learn: any file; its bytes are the tokens",
               OptionRow::Alike::kWhetherGiven},
-    OptionRow{"policy", "NAME", "of a scenario: which (default: the first)"},
+    kPolicyRow,
     kPointRow,
     OptionRow{"steps", "N", "of the optimizer (default 20)"},
     OptionRow{"width", "N", "numbers per position (default 32)"},
@@ -104,6 +103,15 @@ Result<TrainingChoice> training_choice(const Options& options) {
   return choice;
 }
 
+// What is wrong with the model is not in the file: options say how large it is.
+Error with_options(const std::string& file, const Error& error) {
+  constexpr std::string_view kOfModel = "model: ";
+  const bool of_model = error.message.starts_with(kOfModel);
+  return Error{
+      file + ": " + error.message +
+      (of_model ? "; --heads, --width, --mlp-width and --blocks say how large the model is" : "")};
+}
+
 Result<TrainingRun> prepare(const Options& options, const RunInput& input, int policy,
                             const TrainingChoice& choice, std::string text) {
   const CaseOf case_of = [&](int step, int replica) -> Result<Case> {
@@ -119,7 +127,7 @@ Result<TrainingRun> prepare(const Options& options, const RunInput& input, int p
   setup->footprint = std::move(*footprint);
   if (input.scenario) setup->replicas = input.scenario->scenario().data_parallel.replicas;
   Result<TrainingRun> run = prepare_training(*setup, std::move(text), case_of);
-  if (!run.ok()) return Error{input.name + ": " + run.error().message};
+  if (!run.ok()) return with_options(input.name, run.error());
   RunPlan& plan = *run->prepared.plan;
   if (input.scenario && setup->paced) plan.end = end_of(*input.scenario);
   plan.core.record = options.text("decisions").has_value();
@@ -237,7 +245,8 @@ Result<ExitStatus> check_against_serial(const TrainingRun& run, const TrainingCh
 struct ReadyTraining {
   JobInputs inputs;
   RunInput input;
-  std::string policy;
+  int policy = 0;
+  std::string policy_name;
   TrainingChoice choice;
   TrainingRun training;
 };
@@ -245,7 +254,7 @@ struct ReadyTraining {
 Result<ReadyTraining> get_ready(const Options& options) {
   Result<RunInput> input = read_run_input(options);
   if (!input.ok()) return input.error();
-  const Result<int> policy = policy_option(options, input->policy_names(), 0);
+  const Result<int> policy = policy_of(options, *input);
   if (!policy.ok()) return policy.error();
   const Result<TrainingChoice> choice = training_choice(options);
   if (!choice.ok()) return choice.error();
@@ -260,8 +269,8 @@ Result<ReadyTraining> get_ready(const Options& options) {
   if (!training.ok()) return training.error();
   JobInputs inputs = {training->plan().grid, {input->content, learnt}};
   std::string name = input->policy_name(*policy);
-  return ReadyTraining{std::move(inputs), std::move(*input), std::move(name), *choice,
-                       std::move(*training)};
+  return ReadyTraining{std::move(inputs), std::move(*input), *policy,
+                       std::move(name),   *choice,           std::move(*training)};
 }
 
 Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& ready,
@@ -270,11 +279,11 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   if (Result<void> can = check_outputs(job, options, {"trace", "decisions"}); !can.ok()) {
     return can.error();
   }
-  if (job.speaks()) tell_scenario(ready.input, options, terminal);
+  if (job.speaks()) tell_scenario(ready.input, ready.policy, options, terminal);
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");
-  files.name = ready.policy;
+  files.name = ready.policy_name;
   files.versions = {{"rrfp", version_text()}, {"transport", job.name()}};
   auto capture = std::make_shared<Capture>(training.prepared.plan, files);
   training.sink->set_next(capture);

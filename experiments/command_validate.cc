@@ -9,7 +9,6 @@
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
 #include "experiments/job_command.h"
-#include "experiments/policy_option.h"
 #include "experiments/validation.h"
 #include "traces/atomic_file.h"
 #include "traces/json_writer.h"
@@ -22,7 +21,7 @@ constexpr std::array kOptions = {
     OptionRow{"iterations", "N", "of each policy (default 20)"},
     OptionRow{"calibration", "FILE", "use this calibration instead of one made in this job",
               OptionRow::Alike::kWhetherGiven},
-    OptionRow{"policy", "NAME,...", "of a scenario: only these (default: all)"},
+    OptionRow{kPolicyRow.name, "NAME,...", "of a scenario: only these (default: all)"},
     kPointRow,
     kTransportRow,
     kDeviceRow,
@@ -54,25 +53,31 @@ Result<std::int64_t> replay(const RunPlan& plan, const std::vector<IterationReco
   return report->decisions;
 }
 
+// What a calibration made in this job would say of it.
+Calibration job_of(const RunInput& input, const Job& job, const PreparedRun& prepared,
+                   const Equipment& equipment) {
+  Calibration of_job;
+  of_job.job = input.title();
+  of_job.transport = job.name();
+  of_job.workers = prepared.plan->grid.size();
+  if (!equipment.about.empty()) of_job.device = CalibratedDevice{equipment.about, {}};
+  return of_job;
+}
+
 // Runs one policy and adds it. Where a decision differs the outcome is a fault.
 Result<void> validate_policy(Job& job, const RunInput& input, int policy, int iterations,
-                             const Options& options, Validation& to, RunOutcome& outcome) {
+                             const DeviceChoice& device, const Options& options, Validation& to,
+                             RunOutcome& outcome) {
   Result<PreparedRun> prepared = input.prepare(policy, iterations);
   if (!prepared.ok()) return prepared.error();
   RunPlan& plan = *prepared->plan;
   if (Result<void> tuned = tune(options, plan); !tuned.ok()) return tuned;
   plan.core.record = true;
-  const Result<DeviceChoice> device = device_of(options);
-  if (!device.ok()) return device.error();
-  const Result<Equipment> equipment = equip(*device, plan, job);
+  const Result<Equipment> equipment = equip(device, plan, job);
   if (!equipment.ok()) return equipment.error();
-  to.mean_task_ns = mean_task_ns(prepared->cases[0][0]);
-  Calibration of_job;
-  of_job.job = input.title();
-  of_job.transport = job.name();
-  of_job.workers = plan.grid.size();
-  if (device->kind != DeviceKind::kEmulated) of_job.device = CalibratedDevice{equipment->about, {}};
-  to.foreign = what_is_foreign(to.calibration, of_job);
+  if (to.policies.empty()) {  // all policies are of one job
+    to.foreign = what_is_foreign(to.calibration, job_of(input, job, *prepared, *equipment));
+  }
   auto sink = std::make_shared<ValidatingSink>();
   const Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);
   if (!ran.ok()) return ran.error();
@@ -94,10 +99,8 @@ Result<void> validate_policy(Job& job, const RunInput& input, int policy, int it
 }
 
 // A prediction would fail, after the run that it is compared with.
-Result<void> check_fit(const RunInput& input, const Calibration& calibration) {
-  const Result<PreparedRun> prepared = input.prepare(0, 1);
-  if (!prepared.ok()) return prepared.error();
-  const Result<Case> fits = with_calibration(prepared->cases[0][0], calibration);
+Result<void> check_fit(const RunInput& input, const Case& world, const Calibration& calibration) {
+  const Result<Case> fits = with_calibration(world, calibration);
   return fits.ok() ? Result<void>() : Error{input.name + ": " + fits.error().message};
 }
 
@@ -119,8 +122,22 @@ struct ReadyValidation {
   RunInput input;
   int iterations = 0;
   std::vector<int> policies;
+  std::optional<CalibrationPlan> plan;
   std::optional<Calibration> given;
 };
+
+Result<std::vector<int>> validated_policies(const Options& options, const RunInput& input) {
+  if (input.scenario) return policies_option(options, input.scenario->scenario());
+  const Result<int> only = policy_of(options, input);
+  return only.ok() ? std::vector<int>{*only} : Result<std::vector<int>>(only.error());
+}
+
+// As `rrfp calibrate` does, so that both measure the same; but of those asked for.
+int calibrated_policy(const Options& options, const RunInput& input,
+                      const std::vector<int>& policies) {
+  const bool chosen = options.text(kPolicyRow.name).has_value();
+  return input.scenario && !chosen ? input.scenario->scenario().baseline : policies.front();
+}
 
 Result<ReadyValidation> get_ready(const Options& options) {
   ReadyValidation ready;
@@ -129,46 +146,52 @@ Result<ReadyValidation> get_ready(const Options& options) {
   const Result<std::int64_t> iterations = options.integer_or("iterations", 20, 1, kMostIterations);
   if (!iterations.ok()) return iterations.error();
   ready.iterations = static_cast<int>(*iterations);
-  Result<std::vector<int>> policies = policies_option(options, input->policy_names());
+  Result<std::vector<int>> policies = validated_policies(options, *input);
   if (!policies.ok()) return policies.error();
   ready.policies = std::move(*policies);
-  const Result<Grid> grid = check_calibration(*input, ready.policies.front(), options);
-  if (!grid.ok()) return grid.error();
-  ready.inputs = {*grid, {input->content}};
+  Result<CalibrationPlan> plan =
+      plan_calibration(*input, calibrated_policy(options, *input, ready.policies), options);
+  if (!plan.ok()) return plan.error();
+  ready.inputs = {plan->grid(), {input->content}};
   Result<std::optional<Calibration>> given = calibration_of(options);
   if (!given.ok()) return given.error();
   if (*given) {
-    if (Result<void> fits = check_fit(*input, **given); !fits.ok()) return fits.error();
+    if (Result<void> fits = check_fit(*input, plan->world(), **given); !fits.ok())
+      return fits.error();
     ready.inputs.files.push_back(
         {"--calibration of",
          describe_content(to_text(calibration_to_json(**given), JsonLayout::kReadable))});
   }
+  ready.plan = std::move(*plan);
   ready.given = std::move(*given);
   ready.input = std::move(*input);
   return ready;
 }
 
-Result<ExitStatus> take_part(const Options& options, Job& job, const ReadyValidation& ready,
+Result<ExitStatus> take_part(const Options& options, Job& job, ReadyValidation& ready,
                              Terminal& terminal) {
   if (Result<void> can = check_outputs(job, options, {"out"}); !can.ok()) return can.error();
   const RunInput& input = ready.input;
-  if (job.speaks()) tell_scenario(input, options, terminal);
+  if (job.speaks()) {
+    tell_scenario(input, std::nullopt, options, terminal);
+    tell_empty_messages(input, options, terminal);
+  }
   Validation validation;
   validation.name = input.title();
   validation.transport = job.name();
+  validation.mean_task_ns = mean_task_ns(ready.plan->world());
   RunOutcome outcome;
   if (ready.given) {
     validation.calibration = *ready.given;
   } else {
-    const Result<Calibration> made =
-        run_calibration(job, input, ready.policies.front(), options, outcome);
+    const Result<Calibration> made = run_calibration(job, *ready.plan, outcome);
     if (!made.ok()) return made.error();
     validation.calibration = *made;
   }
   for (const int policy : ready.policies) {
     if (outcome.end != RunEnd::kCompleted) break;
-    const Result<void> validated =
-        validate_policy(job, input, policy, ready.iterations, options, validation, outcome);
+    const Result<void> validated = validate_policy(
+        job, input, policy, ready.iterations, ready.plan->device, options, validation, outcome);
     if (!validated.ok()) return validated.error();
   }
   ExitStatus status = ExitStatus::kDone;
@@ -185,9 +208,7 @@ Result<ExitStatus> take_part(const Options& options, Job& job, const ReadyValida
 Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   return run_as_job(
       "validate", options, terminal, [&] { return get_ready(options); },
-      [&](Job& job, const ReadyValidation& ready) {
-        return take_part(options, job, ready, terminal);
-      });
+      [&](Job& job, ReadyValidation& ready) { return take_part(options, job, ready, terminal); });
 }
 
 }  // namespace

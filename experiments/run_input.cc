@@ -13,19 +13,9 @@
 
 namespace rrfp {
 
-int RunInput::policies() const {
-  return scenario ? static_cast<int>(scenario->scenario().policies.size()) : 1;
-}
-
 std::string RunInput::policy_name(int policy) const {
   return scenario ? scenario->scenario().policies[static_cast<std::size_t>(policy)].name
                   : describe_policy(single->policy);
-}
-
-std::vector<std::string> RunInput::policy_names() const {
-  std::vector<std::string> names;
-  for (int policy = 0; policy < policies(); ++policy) names.push_back(policy_name(policy));
-  return names;
 }
 
 Result<PreparedRun> RunInput::prepare(int policy, int iterations) const {
@@ -46,9 +36,7 @@ Result<RunInput> read_run_input(const Options& options) {
   input.name = file->document.file;
   input.content = {"FILE of", file->content};
   if (file->kind == FileKind::kCase) {
-    if (options.text(kPointRow.name)) {
-      return Error{"--point chooses from a scenario; " + input.name + " is a case"};
-    }
+    if (options.text(kPointRow.name)) return chooses_from_scenario(kPointRow.name, input.name);
     Result<Case> read = read_case(file->document);
     if (!read.ok()) return read.error();
     input.single = std::move(*read);
@@ -67,10 +55,21 @@ Result<RunInput> read_run_input(const Options& options) {
   return input;
 }
 
-void tell_scenario(const RunInput& input, const Options& options, Terminal& terminal) {
-  if (!input.scenario) return;
-  (options.flag("json") ? terminal.err : terminal.out)
-      << input.note << preset_note(input.scenario->scenario());
+Result<int> policy_of(const Options& options, const RunInput& input) {
+  if (input.scenario) return policy_option(options, input.scenario->scenario());
+  if (options.text(kPolicyRow.name)) return chooses_from_scenario(kPolicyRow.name, input.name);
+  return 0;
+}
+
+std::string head_of(const RunInput& input, std::optional<int> policy) {
+  if (!input.scenario) return "";
+  const Scenario& scenario = input.scenario->scenario();
+  return (policy ? policy_note(scenario, *policy) : "") + input.note + preset_note(scenario);
+}
+
+void tell_scenario(const RunInput& input, std::optional<int> policy, const Options& options,
+                   Terminal& terminal) {
+  (options.flag("json") ? terminal.err : terminal.out) << head_of(input, policy);
 }
 
 void tell_empty_messages(const RunInput& input, const Options& options, Terminal& terminal) {

@@ -14,6 +14,7 @@
 #include "executor/run_setup.h"
 #include "experiments/command.h"
 #include "experiments/options.h"
+#include "experiments/policy_option.h"
 #include "experiments/scenario_point.h"
 #include "scheduler_core/result.h"
 #include "traces/scenario_resolve.h"
@@ -65,9 +66,7 @@ struct RunInput {
 
   /// As the file calls it; `name` is the file's.
   std::string title() const { return scenario ? scenario->scenario().name : single->name; }
-  int policies() const;
   std::string policy_name(int policy) const;
-  std::vector<std::string> policy_names() const;
   int usual_iterations = 1;  ///< as the file says; prepare() takes up to kMostIterations
   Result<PreparedRun> prepare(int policy, int iterations) const;
 };
@@ -75,9 +74,17 @@ struct RunInput {
 /// REQUIRES: kPointRow is among the options.
 Result<RunInput> read_run_input(const Options& options);
 
-/// What simulations say of a scenario's point and presets, said of a run for
-/// real too.
-void tell_scenario(const RunInput& input, const Options& options, Terminal& terminal);
+/// The policy that --policy names, or the usual one (policy_option.h).
+/// REQUIRES: kPolicyRow is among the options.
+Result<int> policy_of(const Options& options, const RunInput& input);
+
+/// What simulations say first of a scenario's policy, point and presets, said of
+/// a run for real too. `policy`: none where several are run.
+std::string head_of(const RunInput& input, std::optional<int> policy);
+
+/// Prints it. REQUIRES: "json" is among the options.
+void tell_scenario(const RunInput& input, std::optional<int> policy, const Options& options,
+                   Terminal& terminal);
 
 /// Says where messages have no bytes, for then a run moves nothing.
 void tell_empty_messages(const RunInput& input, const Options& options, Terminal& terminal);

@@ -30,6 +30,9 @@ TEST(CommandLine, WrongUsageIsOneMessage) {
        "--max-file-mb: found \"0\"; expected a whole number from 1 to 1048576"},
       {{"simulate", "a", "--max-file-mb", "3x"}, "--max-file-mb: found \"3x\""},
       {{"simulate", "--json", "--json", "a"}, "'--json'"},
+      {{"train", own_case("frozen-encoder-lanes"), "--text", own_case("three-chunks")},
+       "model: lanes is 3; it must divide heads, 4; --heads, --width, --mlp-width and --blocks "
+       "say"},
       {{"schedule"}, "a schedule's name is missing; `rrfp schedule --list` lists them"},
       {{"schedule", "zb-h3", "--pp", "2", "--microbatches", "2"},
        "schedule: unknown \"zb-h3\"; did you mean \"zb-h1\"? Allowed: gpipe, 1f1b"},

@@ -93,7 +93,8 @@ TEST(ReplayCommand, AnExportedScenarioReplaysToWhatWasSimulated) {
     const std::string trace = folder + "/" + policy + ".jsonl.gz";
     const Ran exported = run_rrfp({"export", scenario, trace, "--policy", policy});
     ASSERT_EQ(exported.status, 0) << exported.err;
-    EXPECT_EQ(exported.out, trace + ": 3 iterations of 2 replicas\n");
+    EXPECT_TRUE(exported.out.ends_with("\n" + trace + ": 3 iterations of 2 replicas\n"))
+        << exported.out;
     const Ran info = run_rrfp({"info", trace});
     EXPECT_TRUE(has(info.out, "180 tasks, 120 messages, 36 spans")) << info.out;
     EXPECT_FALSE(has(info.out, "odd, and kept")) << info.out;
