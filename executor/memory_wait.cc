@@ -27,6 +27,12 @@ Refused first_refused(const Program& program, const RankScheduler& scheduler, in
   return {};
 }
 
+// A rank without one waits for a while, and not for ever.
+std::string wider_window(int window) {
+  return window == kNoWindow ? "an order that needs less"
+                             : "a larger \"window\" than " + std::to_string(window) + ", or none";
+}
+
 }  // namespace
 
 std::string memory_wait(const PreparedCase& world, const CoreMachines& machines, int rank) {
@@ -50,7 +56,7 @@ std::string memory_wait(const PreparedCase& world, const CoreMachines& machines,
          std::to_string(memory.room(refused.local_stage)) + " are free for stage " +
          std::to_string(program.stage_of(refused.task)) + "; raise \"budget_bytes\" of rank " +
          std::to_string(rank) + ", in the units that its file counts in, or give the policy " +
-         (eager ? "a larger \"window\" or none" : "an order that needs less");
+         (eager ? wider_window(world.input().policy.window) : "an order that needs less");
 }
 
 }  // namespace rrfp

@@ -36,8 +36,9 @@ class Explanation {
     if (const std::string partners = unposted_sends(blocked); !partners.empty()) {
       return head + " waits for the rank's sends: " + partners + "\n";
     }
-    if (blocked.kind == Kind::kForward)
+    if (blocked.kind == Kind::kForward) {
       return head + " waits for memory: " + memory(blocked) + "\n";
+    }
     return head + " waits for the messages of its phase\n";
   }
 
@@ -114,6 +115,12 @@ class Explanation {
     if (!memory.budget_bytes.empty() && memory.budget_bytes[static_cast<std::size_t>(rank)]) {
       text += ", the budget of the rank is " +
               std::to_string(*memory.budget_bytes[static_cast<std::size_t>(rank)]) + " bytes";
+    }
+    const Case& given = prepared_.input();
+    const int window = given.policy.window;
+    if (given.network.mode == NetworkMode::kEager && window != kNoWindow) {
+      text +=
+          "; a larger \"window\" than " + std::to_string(window) + ", none, or more memory helps";
     }
     return text;
   }

@@ -243,7 +243,9 @@ const Command kSimulateCommand = {
     "runs a case, or one iteration of a scenario, and says what each rank did",
     "FILE",
     "FILE is a case (rrfp.case/1) or a scenario (rrfp.scenario/1); - is standard input.\n"
-    "A run that blocks is reported with what waits for what, and ends with status 3.\n"
+    "A run that blocks is reported with what waits for what, and ends with status 3. Under a\n"
+    "window and a memory budget that may depend on the order in which messages come: what ends\n"
+    "here may block in a real run, and the other way round; without a window nothing blocks.\n"
     "What `rrfp calibrate FILE --out C` measured on a machine, --calibration C adds to the tasks\n"
     "and messages: the run as that machine is expected to run it.",
     "rrfp simulate tests/cases/three-chunks.json --trace /tmp/three-chunks.trace.json",

@@ -329,6 +329,8 @@ const Command kTrainCommand = {
     "units of activations are taken from it. A root that is not the last one reads the bytes\n"
     "before a sequence (an encoder). With ordered accumulation the weights after the last step\n"
     "are those of a serial run, bit for bit, whatever the policy, the transport and the times.\n"
+    "Under a window and a memory budget whether a run blocks may depend on the order in which\n"
+    "messages come, so that it blocks here (status 3) and not in `rrfp simulate`.\n"
     "--device cuda computes in single precision: equal bits for every policy on equal partitions,\n"
     "near those of a CPU.",
     "rrfp train tests/cases/anticipating-zb.json --text README.md --steps 5 --check",

@@ -228,7 +228,8 @@ const Command kValidateCommand = {
     "quarter\n"
     "are left the status is 1. The decisions of every run are made again from the calls that led "
     "to\n"
-    "them.",
+    "them. Under a window and a memory budget one of the two may block and the other not, for\n"
+    "messages come in another order.",
     "rrfp validate experiments/validate-8.json",
     kOptions,
     1,

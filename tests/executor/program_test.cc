@@ -78,8 +78,33 @@ TEST(Program, BlockedOnMemorySaysHowMuchThereIsAndWhatToDo) {
       "rank 0 lane 0 waits for memory to run 0F3: it takes 1 bytes; of the "
       "rank's budget of 4 bytes 4 are in use and 0 are free for stage 0; raise "
       "\"budget_bytes\" of rank 0, in the units that its file counts in, or give the policy "
-      "a larger \"window\" or none"))
+      "a larger \"window\" than 3, or none"))
       << ran.text;
+}
+
+// Under a window it depends on who comes first whether memory is left for the next in order.
+TEST(Program, AWindowMayBlockWhereMessagesComeInAnotherOrder) {
+  const auto with_latency = [](const std::string& ns) {
+    return write_text("window_" + ns + ".json", R"({"schema": "rrfp.case/1", "name": "w",
+  "pipeline": {"ranks": 2, "microbatches": 2, "split_backward": false,
+               "stages": [{"rank": 0}, {"rank": 1, "predecessors": [0]}]},
+  "durations_ns": {"F": [[1000000, 1000000], [1000000, 1000000]],
+                   "B": [[1000000, 1000000], [1000000, 1000000]]},
+  "network": {"message_bytes": {"F": [[8, 8], [8, 8]], "B": [[8, 8], [8, 8]]},
+              "latency_ns": [{"kind": "F", "from": 0, "to": 1, "ns": [)" +
+                                                    ns + R"(, 0]}]},
+  "memory": {"activation_bytes": [[1, 1], [1, 2]], "budget_bytes": [2, 2]},
+  "policy": {"window": 2, "hint": {"order": [["0F0", "0F1", "0B0", "0B1"],
+                                             ["1F0", "1F1", "1B0", "1B1"]]}}})");
+  };
+  for (const std::string command : {"simulate", "run"}) {
+    EXPECT_EQ(rrfp({command, with_latency("0")}).status, 0);
+    const EndedProgram blocked = rrfp({command, with_latency("20000000")});
+    EXPECT_EQ(blocked.status, 3) << blocked.text;
+    EXPECT_TRUE(blocked.has("rank 1")) << blocked.text;
+    EXPECT_TRUE(blocked.has("waits for memory")) << blocked.text;
+    EXPECT_TRUE(blocked.has("larger \"window\" than 2")) << blocked.text;
+  }
 }
 
 TEST(Program, InterruptKeepsTheTrace) {
