@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -24,6 +26,25 @@ TEST(CoreCount, IsThatOfTheCoresThatTheThreadMayRunOn) {
   EXPECT_EQ(pinned, 1);
   if (most == 1) GTEST_SKIP() << "there is one core here";
   EXPECT_GT(most, pinned);
+}
+
+// As a launcher does that binds each process to a core of its own.
+TEST(CoreCount, OfTheLauncherIsThatOfWhoStartedTheProcess) {
+  const int of_this = core_count();
+  if (of_this == 1) GTEST_SKIP() << "there is one core here";
+  const pid_t child = fork();
+  if (child == 0) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof(one), &one) != 0) _exit(1);
+    if (core_count() != 1) _exit(2);
+    _exit(launcher_core_count() == of_this ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: cannot be bound, 2: its own, 3: that of the launcher";
 }
 
 TEST(CoreCount, AShareOfTimeIsSoManyCores) {
