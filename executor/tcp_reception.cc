@@ -67,8 +67,9 @@ bool TcpReception::run_until(std::chrono::steady_clock::time_point until,
 
 void TcpReception::look_for_losses(std::vector<boost::asio::ip::tcp::socket>* connected) {
   for (std::size_t process = 0; connected != nullptr && process < connected->size(); ++process) {
-    if (is_gone((*connected)[process]))
+    if (is_gone((*connected)[process])) {
       failure_ = "process " + std::to_string(process) + " is lost";
+    }
   }
   for (std::size_t process = 0; process < arrivals_.size(); ++process) {
     Arrival& arrival = arrivals_[process];

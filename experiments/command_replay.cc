@@ -84,8 +84,9 @@ Result<std::vector<std::optional<Anticipation>>> anticipations_of(const Options&
       const auto reach = small_number(word.substr(0, slash), 0);
       const auto grace =
           slash == word.npos ? std::nullopt : small_number(word.substr(slash + 1), 0);
-      if (!reach || !grace)
+      if (!reach || !grace) {
         return wrong("anticipation", word, "off, on or REACH/GRACE in permille");
+      }
       anticipations.emplace_back(Anticipation{*reach, *grace});
     }
   }

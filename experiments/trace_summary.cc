@@ -138,8 +138,9 @@ class StepSummary {
     std::vector<Key> keys;
     for (const TraceTask& task : step_.tasks) {
       keys.emplace_back(task.replica, task.lane, task.task);
-      if (task.start_ns == task.end_ns)
+      if (task.start_ns == task.end_ns) {
         odd("a task takes no time", task.replica, to_string(task.task));
+      }
       if (task.start_ns < task.ready_ns) {
         odd("a task starts before it was ready", task.replica, to_string(task.task));
       }

@@ -44,8 +44,9 @@ std::string quoted(const std::string& word) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._,:/+=-";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
   std::string text = "'";
-  for (const char letter : word)
+  for (const char letter : word) {
     text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  }
   return text + "'";
 }
 

@@ -202,8 +202,9 @@ std::string workload_scenario(const WorkloadJob& job) {
   needs.pipeline.ranks = job.workload.ranks;
   needs.pipeline.microbatches = job.microbatches;
   needs.pipeline.split_backward = true;
-  for (const WorkloadStage& stage : job.workload.stages)
+  for (const WorkloadStage& stage : job.workload.stages) {
     needs.pipeline.stages.push_back(stage.spec);
+  }
   needs.activation_bytes = largest_activations(job);
   if (fits) needs.budget_bytes = job.workload.budget_bytes;
   needs.arranges = arranges(job);

@@ -398,8 +398,9 @@ void EagerEngine::drain_transmissions(RankAccount& account, std::int64_t now_ns)
 template <EagerEngine::Loop kLoop>
 void EagerEngine::deliver(int rank, std::int64_t now_ns) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  if constexpr (kLoop == Loop::kAccounts)
+  if constexpr (kLoop == Loop::kAccounts) {
     drain_transmissions(accounts_[static_cast<std::size_t>(rank)], now_ns);
+  }
   if (state.inbox_ns > now_ns) return;
   RankScheduler& scheduler = schedulers_[static_cast<std::size_t>(rank)];
   state.arrivals.drain(now_ns, [&](const Arrival& arrival) {
@@ -438,8 +439,9 @@ void EagerEngine::decide(int rank, std::int64_t now_ns) {
   while (state.held < depth_) {
     state.wake_ns = NextEventTree::kNever;
     const Decision decision = scheduler.decide(now_ns);
-    if constexpr (kLoop == Loop::kAccounts)
+    if constexpr (kLoop == Loop::kAccounts) {
       accounts_[static_cast<std::size_t>(rank)].reason = decision.reason;
+    }
     if (decision.action == Decision::Action::kStart) {
       begin<kLoop>(rank, decision.task, now_ns);
       continue;

@@ -24,10 +24,12 @@ bool LaunchRankBuilder::can_start(TaskId task) const {
   const int stage = program_.stage_of(task);
   const int microbatch = program_.microbatch_of(task);
   const Slot slot = program_.slot_of(task);
-  if (slot == Slot::kBackward && !ran_[program_.task_id(stage, Slot::kForward, microbatch)])
+  if (slot == Slot::kBackward && !ran_[program_.task_id(stage, Slot::kForward, microbatch)]) {
     return false;
-  if (slot == Slot::kWeight && !ran_[program_.task_id(stage, Slot::kBackward, microbatch)])
+  }
+  if (slot == Slot::kWeight && !ran_[program_.task_id(stage, Slot::kBackward, microbatch)]) {
     return false;
+  }
   if (program_.ordered_accumulation() && program_.accumulates(task) && microbatch > 0) {
     if (!ran_[program_.accumulation_of(stage, microbatch - 1)]) return false;
   }

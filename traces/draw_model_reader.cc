@@ -103,8 +103,9 @@ Selection selection(const JsonCursor& in, DrawTarget target, const Scenario& sce
   out.first_of_iteration = in.boolean_or("first_of_iteration", false);
   const auto refuse = [&in](bool wrong, std::string_view key, std::string_view where) {
     const auto member = in.find(key);
-    if (wrong && member)
+    if (wrong && member) {
       member->fail("this key is only given for what is on " + std::string(where));
+    }
   };
   refuse(!messages, "links", "\"latency\", \"transfer\" or \"bandwidth\"");
   refuse(messages, "stages", "\"compute\"; a message has \"ranks\" or \"links\"");

@@ -278,8 +278,9 @@ Result<LooseJsonFile::Step> LooseJsonFile::next_member() {
   }
   if (buffer_[at_] != '"') return wrong("a key or the end of the outer object");
   while (read_key() == Found::kIncomplete) {
-    if (end_ - at_ >= kMostEventBytes)
+    if (end_ - at_ >= kMostEventBytes) {
       return wrong("a key of less than " + std::to_string(kMostEventBytes) + " bytes");
+    }
     if (!refill()) return cut_here("a key of the outer object");
   }
   if (!skip_blanks()) return cut_here("the outer object");

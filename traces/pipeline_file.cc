@@ -38,8 +38,9 @@ JsonValue stages_to_json(const std::vector<StageSpec>& stages) {
     JsonArray before;
     for (const int predecessor : spec.predecessors) before.emplace_back(predecessor);
     stage.add("predecessors", JsonValue(std::move(before)));
-    if (spec.backward != Backward::kFull)
+    if (spec.backward != Backward::kFull) {
       stage.add("backward", JsonValue(to_word(kBackwards, spec.backward)));
+    }
     list.push_back(std::move(stage));
   }
   return JsonValue(std::move(list));

@@ -221,8 +221,9 @@ Result<TorchSchedule> parse_torch_csv(std::string_view text, const std::string& 
     if (more) text.remove_prefix(end + 1);
   }
   TorchSchedule torch = std::move(reader).finish();
-  if (Result<void> valid = check_torch_schedule(torch, file, options.b_means); !valid)
+  if (Result<void> valid = check_torch_schedule(torch, file, options.b_means); !valid) {
     return valid.error();
+  }
   return torch;
 }
 

@@ -104,8 +104,9 @@ class Check {
     int microbatch = 0;
     for (std::size_t first = 0; first < compute_.size();) {
       const Standing& at = compute_[first];
-      if (at.stage() != stage || at.microbatch() != microbatch)
+      if (at.stage() != stage || at.microbatch() != microbatch) {
         return no_forward(stage, microbatch);
+      }
       std::size_t end = first + 1;
       while (end < compute_.size() && compute_[end].stage() == stage &&
              compute_[end].microbatch() == microbatch) {

@@ -241,8 +241,9 @@ Estimate estimate(const std::vector<double>& fixed_ns, const std::vector<double>
 class Cells {
  public:
   explicit Cells(const World& world) : world_(world), resolver_(resolver(world)) {
-    for (int iteration = 0; iteration < kWorlds; ++iteration)
+    for (int iteration = 0; iteration < kWorlds; ++iteration) {
       drawn_.emplace_back(resolver_, iteration);
+    }
   }
 
   std::vector<double> run(const Hint& like, const Choice& choice) {

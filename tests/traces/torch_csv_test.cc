@@ -81,8 +81,9 @@ TEST(TorchCsv, IdleRanksRoundTrip) {
 TEST(TorchCsv, LinesAndBlanksAsTorchWritesThem) {
   const TorchSchedule plain = read(kWithMessages);
   std::string crlf;
-  for (const char* c = kWithMessages; *c != '\0'; ++c)
+  for (const char* c = kWithMessages; *c != '\0'; ++c) {
     crlf += *c == '\n' ? "\r\n" : std::string(1, *c);
+  }
   EXPECT_EQ(read(crlf), plain);
   std::string no_newline = kWithMessages;
   no_newline.pop_back();
@@ -311,8 +312,9 @@ TEST(TorchCsv, MutatedFilesAreRefusedOrSound) {
     const Result<TorchSchedule> torch = parse_torch_csv(text, "x.csv");
     if (!torch.ok()) {
       ++refused;
-      for (const char c : torch.error().message)
+      for (const char c : torch.error().message) {
         ASSERT_TRUE(c >= ' ' && c <= '~') << "seed " << seed;
+      }
       continue;
     }
     ++accepted;
