@@ -1,6 +1,7 @@
 // Message-driven execution of one rank's (and lane's) iteration: what has come
 // is fed to the core's machines, what they decide is carried out. No policy is
-// in here.
+// in here. What lanes tell each other is in LaneGroup, what goes to other ranks
+// in OutgoingMessages, the end of the iteration in GradientSync.
 //
 // With one lane the worker decides and launches. With more, lane 0 decides and
 // announces; every lane (lane 0 too) launches what is announced, in that order.
@@ -19,6 +20,8 @@
 
 #include "executor/gradient_sync.h"
 #include "executor/iteration_loop.h"
+#include "executor/lane_group.h"
+#include "executor/outgoing_messages.h"
 
 namespace rrfp {
 
@@ -46,36 +49,24 @@ class RankLoop final : public IterationLoop {
     std::int64_t ready_ns = 0;
     std::int64_t decided_ns = 0;
     std::int64_t not_before_ns = 0;
-    std::int64_t group_start_ns = 0;
-    std::uint64_t lanes_started = 0;  // one bit each
     std::int32_t record = -1;         // into record_.tasks
     std::int16_t inputs_missing = 0;  // from other ranks, on this lane
-    bool announced = false;           // on a lane that does not decide
     bool ended = false;
   };
-  // Of a message to or from this worker, by edge * microbatches + microbatch.
+  // Of a message to this worker, by edge * microbatches + microbatch.
   struct MessageState {
     std::int32_t arrival = -1;  // into record_.arrivals; -1: not here
-    bool noticed = false;       // its receiver was told when to expect it
-    bool uses_credit = false;   // an activation that was sent, and its buffer is not free again
+    bool noticed = false;       // this worker was told when to expect it
   };
 
   Result<void> take_message(const Letter& letter, Payload payload, std::int64_t now_ns);
   void arrived_for_group(EdgeId edge, TaskId task, std::int64_t now_ns);
   Result<void> take_notice(const Letter& letter, std::int64_t now_ns);
-  Result<void> take_vote(const Letter& letter, std::int64_t now_ns);
-  Result<void> take_start(const Letter& letter, std::int64_t now_ns);
-  TaskId own_input_to_come(TaskId task) const;
-  Result<void> take_credit(const Letter& letter, std::int64_t now_ns);
-  Result<void> take_lane_start(const Letter& letter);
-  void lane_started(TaskId task, int lane, std::int64_t start_ns);
   Result<void> on_device(const DeviceEvent& event, std::int64_t now_ns);
   Result<void> finish_task(TaskId task, std::int64_t end_ns, std::int64_t now_ns);
   void note_ready(TaskId task, std::int64_t now_ns);
   void adapt(TaskId task, std::int64_t length_ns);
-  Result<void> send_outputs(TaskId task, std::int64_t end_ns, std::int64_t now_ns);
-  Result<void> send_granted(EdgeId edge, std::int64_t now_ns);
-  Result<void> send_message(EdgeId edge, int microbatch, std::int64_t now_ns);
+  void note_local_outputs(TaskId task, std::int64_t now_ns);
   void decide(std::int64_t now_ns);
   void begin_task(TaskId task, std::int64_t now_ns);
   void launch_announced(std::int64_t now_ns);
@@ -85,7 +76,6 @@ class RankLoop final : public IterationLoop {
   std::string missing_input(TaskId task) const;
   Error wrong(const Letter& letter, const std::string& why) const;
 
-  Letter letter(Tag tag) const;
   TaskState& at(TaskId task) { return states_[static_cast<std::size_t>(task)]; }
   const TaskState& at(TaskId task) const { return states_[static_cast<std::size_t>(task)]; }
   MessageState& message(EdgeId edge, int microbatch) {
@@ -94,26 +84,21 @@ class RankLoop final : public IterationLoop {
   const MessageState& message(EdgeId edge, int microbatch) const {
     return messages_[static_cast<std::size_t>(edge * microbatches_ + microbatch)];
   }
-  int peer(int rank, int lane) const {
-    return context_.grid.endpoint({context_.place.replica, rank, lane});
-  }
 
   LoopContext context_;
   const PreparedCase& world_;
   const Program& program_;
   CoreMachines& machines_;
   const int microbatches_;
-  const int lanes_;
-  const bool leader_;  // lane 0
-  const bool votes_;   // lanes > 1 and the group votes
   const int depth_;
   const int size_;  // tasks of the rank
 
   std::vector<TaskState> states_;
   std::vector<MessageState> messages_;
-  std::vector<std::int64_t> link_free_ns_;  // by destination rank
-  std::span<const RootInput> roots_;        // by time
+  std::span<const RootInput> roots_;  // by time
   std::size_t next_root_ = 0;
+  LaneGroup group_;
+  OutgoingMessages outgoing_;
   GradientSync sync_;
   int ended_count_ = 0;
   std::int64_t last_end_ns_ = 0;
