@@ -13,7 +13,8 @@
 //  3. Connected processes: every kernel of a pass was used before the first
 //     transfer of an iteration, in a pass of the same shape that counts for
 //     nothing. The driver may wait for the device where it loads one. The passes
-//     are those of warm_up(), one at a time.
+//     are those of warm_up(), one at a time; of an iteration at most one of each
+//     stage and microbatch.
 //  4. Where something is wrong (a loss that is not a number, a tensor of the
 //     wrong size, a lane that is gone) nothing more is computed, and the next
 //     call that can says so.

@@ -81,10 +81,29 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   return session;
 }
 
+// More workers than these on a GPU have a few SMs each, and slow each other.
+constexpr int kManyOnGpu = 8;
+
+// Where the workers of one process share a GPU.
+std::string advice_to_spread(int workers, int gpu) {
+  if (workers <= kManyOnGpu) return {};
+  const std::string count = std::to_string(workers);
+  return count + " workers (a rank, lane and replica each) share GPU " + std::to_string(gpu) +
+         " and its memory, so they slow each other; for a GPU each, start as many processes: "
+         "mpirun "
+         "-n " +
+         count + " rrfp ..., srun --mpi=pmix -n " + count +
+         " rrfp ..., or RANK=0, 1, ... with WORLD_SIZE=" + count;
+}
+
 // But for what computes.
-Equipment around(const std::shared_ptr<CudaSession>& session) {
+Equipment around(const std::shared_ptr<CudaSession>& session, const RunPlan& plan, const Job& job,
+                 std::optional<int> gpu) {
   Equipment equipment;
   equipment.about = session->describe();
+  if (job.processes() == nullptr) {
+    equipment.advice = advice_to_spread(plan.grid.size(), gpu.value_or(0));
+  }
   equipment.transport = [session](const Place& place, Transport& control) {
     return session->transport(place, control);
   };
@@ -117,7 +136,7 @@ Result<Equipment> equip(const DeviceChoice& choice, const RunPlan& plan, Job& jo
             "rrfp train --device cuda trains on them"};
       });
   if (!session.ok()) return session.error();
-  Equipment equipment = around(*session);
+  Equipment equipment = around(*session, plan, job, choice.gpu);
   equipment.device = [session = *session](const Place& place) {
     return session->synthetic_device(place);
   };
@@ -159,7 +178,7 @@ Result<Equipment> equip_training(const TrainingChoice& choice, const TrainingRun
       open_session(settings, choice.gpu, plan, job,
                    [](CudaSession& opened) { return opened.prepare_training(); });
   if (!session.ok()) return session.error();
-  Equipment equipment = around(*session);
+  Equipment equipment = around(*session, plan, job, choice.gpu);
   equipment.device = [session = *session, exchange_of, &job,
                       training = run.training](const Place& place) {
     const bool connected = job.processes() != nullptr;

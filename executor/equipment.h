@@ -37,7 +37,8 @@ struct DeviceChoice {
 /// Fits Job::run.
 struct Equipment {
   using Measure = std::function<Result<DeviceFigures>()>;
-  std::string about;  ///< of the devices, for people; may be empty
+  std::string about;   ///< of the devices, for people; may be empty
+  std::string advice;  ///< how they would be of more use, one sentence; mostly empty
   DeviceMaker device;
   TransportMaker transport;  ///< empty: payloads are bytes of the host
   /// What the devices take beside tasks, before the run; all processes call it

@@ -1,5 +1,7 @@
 #include "experiments/calibration_run.h"
 
+#include "experiments/run_progress.h"
+
 namespace rrfp {
 
 namespace {
@@ -43,7 +45,8 @@ Result<CalibrationPlan> plan_calibration(const RunInput& input, int policy,
   return CalibrationPlan{input.title(), std::move(*prepared), *device};
 }
 
-Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, RunOutcome& outcome) {
+Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, const std::string& what,
+                                    RunOutcome& outcome, Terminal& terminal) {
   PreparedRun& prepared = plan.prepared;
   const Result<Equipment> equipment = equip(plan.device, *prepared.plan, job);
   if (!equipment.ok()) return equipment.error();
@@ -53,7 +56,7 @@ Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, RunOutcome&
     return measured.error();
   }
   auto sink = std::make_shared<KeepingSink>();
-  Result<RunOutcome> ran = job.run(prepared, equipment->device, sink, equipment->transport);
+  Result<RunOutcome> ran = run_with_progress(job, prepared, *equipment, sink, what, terminal);
   if (!ran.ok()) return ran.error();
   outcome = *ran;
   if (!job.speaks() || outcome.end != RunEnd::kCompleted) return calibration;

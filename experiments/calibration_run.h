@@ -24,7 +24,8 @@ struct CalibrationPlan {
 Result<CalibrationPlan> plan_calibration(const RunInput& input, int policy, const Options& options);
 
 /// What comes back is of use where the job speaks. The error is of a run that
-/// did not complete.
-Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, RunOutcome& outcome);
+/// did not complete. `what`: see RunProgress.
+Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, const std::string& what,
+                                    RunOutcome& outcome, Terminal& terminal);
 
 }  // namespace rrfp

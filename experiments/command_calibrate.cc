@@ -50,7 +50,8 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyCalibration&
   if (Result<void> can = check_outputs(job, options, {"out"}); !can.ok()) return can.error();
   if (job.speaks()) terminal.out << head_of(ready.input, ready.policy);
   RunOutcome outcome;
-  const Result<Calibration> calibration = run_calibration(job, ready.plan, outcome);
+  const Result<Calibration> calibration =
+      run_calibration(job, ready.plan, "rrfp calibrate", outcome, terminal);
   if (!calibration.ok()) return calibration.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome.end != RunEnd::kCompleted) {

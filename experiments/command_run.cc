@@ -11,6 +11,7 @@
 #include "experiments/job_command.h"
 #include "experiments/result_report.h"
 #include "experiments/run_input.h"
+#include "experiments/run_progress.h"
 #include "experiments/statistics.h"
 #include "experiments/text_list.h"
 #include "experiments/text_table.h"
@@ -229,7 +230,7 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyRun& run, Te
   if (!equipment->about.empty()) files.versions.emplace_back("device", equipment->about);
   auto capture = std::make_shared<Capture>(run.prepared.plan, files);
   const Result<RunOutcome> outcome =
-      job.run(run.prepared, equipment->device, capture, equipment->transport);
+      run_with_progress(job, run.prepared, *equipment, capture, "rrfp run", terminal);
   if (!outcome.ok()) return outcome.error();
 
   ExitStatus status = ExitStatus::kDone;

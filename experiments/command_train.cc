@@ -13,6 +13,7 @@
 #include "experiments/input_file.h"
 #include "experiments/job_command.h"
 #include "experiments/run_input.h"
+#include "experiments/run_progress.h"
 #include "experiments/version.h"
 #include "traces/json_writer.h"
 
@@ -290,7 +291,7 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   const Result<Equipment> equipment = equip_training(ready.choice, training, job);
   if (!equipment.ok()) return equipment.error();
   const Result<RunOutcome> outcome =
-      job.run(training.prepared, equipment->device, training.sink, equipment->transport);
+      run_with_progress(job, training.prepared, *equipment, training.sink, "rrfp train", terminal);
   if (!outcome.ok()) return outcome.error();
   ExitStatus status = ExitStatus::kDone;
   if (outcome->end != RunEnd::kCompleted) status = report_failure(*outcome, "train", terminal);

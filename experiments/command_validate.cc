@@ -9,6 +9,7 @@
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
 #include "experiments/job_command.h"
+#include "experiments/run_progress.h"
 #include "experiments/validation.h"
 #include "traces/atomic_file.h"
 #include "traces/json_writer.h"
@@ -67,7 +68,7 @@ Calibration job_of(const RunInput& input, const Job& job, const PreparedRun& pre
 // Runs one policy and adds it. Where a decision differs the outcome is a fault.
 Result<void> validate_policy(Job& job, const RunInput& input, int policy, int iterations,
                              const DeviceChoice& device, const Options& options, Validation& to,
-                             RunOutcome& outcome) {
+                             RunOutcome& outcome, Terminal& terminal) {
   Result<PreparedRun> prepared = input.prepare(policy, iterations);
   if (!prepared.ok()) return prepared.error();
   RunPlan& plan = *prepared->plan;
@@ -79,7 +80,10 @@ Result<void> validate_policy(Job& job, const RunInput& input, int policy, int it
     to.foreign = what_is_foreign(to.calibration, job_of(input, job, *prepared, *equipment));
   }
   auto sink = std::make_shared<ValidatingSink>();
-  const Result<RunOutcome> ran = job.run(*prepared, equipment->device, sink, equipment->transport);
+  const bool first = options.text("calibration") && to.policies.empty();
+  const Result<RunOutcome> ran =
+      run_with_progress(job, *prepared, *equipment, sink,
+                        "rrfp validate: " + input.policy_name(policy), terminal, first);
   if (!ran.ok()) return ran.error();
   outcome = *ran;
   ValidatedPolicy& validated = to.policies.emplace_back();
@@ -184,14 +188,16 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyValidation& 
   if (ready.given) {
     validation.calibration = *ready.given;
   } else {
-    const Result<Calibration> made = run_calibration(job, *ready.plan, outcome);
+    const Result<Calibration> made =
+        run_calibration(job, *ready.plan, "rrfp validate: calibration", outcome, terminal);
     if (!made.ok()) return made.error();
     validation.calibration = *made;
   }
   for (const int policy : ready.policies) {
     if (outcome.end != RunEnd::kCompleted) break;
-    const Result<void> validated = validate_policy(
-        job, input, policy, ready.iterations, ready.plan->device, options, validation, outcome);
+    const Result<void> validated =
+        validate_policy(job, input, policy, ready.iterations, ready.plan->device, options,
+                        validation, outcome, terminal);
     if (!validated.ok()) return validated.error();
   }
   ExitStatus status = ExitStatus::kDone;

@@ -122,6 +122,7 @@ TEST_F(CudaProgram, RunsLanesAndReplicas) {
        "--device", "synthetic", "--decisions", log});
   ASSERT_EQ(ran.status, 0) << ran.text;
   EXPECT_TRUE(ran.has("on 8 threads, 8 partitions of 16 SMs")) << ran.text;
+  EXPECT_FALSE(ran.has("note: 8 workers")) << ran.text;
   EXPECT_EQ(rrfp({"replay-log", log}).status, 0);
 }
 
@@ -138,6 +139,8 @@ TEST_F(CudaProgram, MorePartitionsThanTheDriverCanConfineShareAllSms) {
   const EndedProgram ran = rrfp({"run", scenario("", 17), "--device", "synthetic"});
   ASSERT_EQ(ran.status, 0) << ran.text;
   EXPECT_TRUE(ran.has("17 partitions of 7 SMs (plain streams)\n")) << ran.text;
+  EXPECT_TRUE(ran.has("note: 17 workers (a rank, lane and replica each) share GPU 0")) << ran.text;
+  EXPECT_TRUE(ran.has("mpirun -n 17 rrfp ")) << ran.text;
 }
 
 TEST_F(CudaProgram, SeesCompletionByEventsWhereStreamsDoNotWrite) {
