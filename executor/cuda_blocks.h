@@ -1,8 +1,8 @@
 // Device memory for tensors, in blocks that are used again and again. Allocating
 // from the driver stops the device: so an iteration's blocks are reserved before
-// it, wherever a transfer may wait on the device for another process, which may
-// wait in the same way; and then none is allocated later. Elsewhere one is
-// allocated whenever more are out than ever before.
+// it, and then none is allocated later. They must be wherever a transfer may wait
+// on the device for another process, which may wait in the same way; without, one
+// is allocated whenever more are out than ever before.
 //
 // Invariants
 //  1. A block is out to one owner, from take() to give_back().

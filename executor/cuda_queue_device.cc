@@ -1,6 +1,7 @@
 #include "executor/cuda_queue_device.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "executor/cuda_error.h"
@@ -46,9 +47,20 @@ std::vector<std::size_t> CudaQueueDevice::block_sizes(const Program& program) co
   return sizes;
 }
 
+// Where nobody waits for another process, what is more than this worker's share of half of the free
+// memory is allocated as it is needed: few of an iteration's tensors are there at a time, as a
+// rule.
 Result<void> CudaQueueDevice::reserve(const Program& program) {
-  if (!settings_.connected()) return {};
-  return partition_.blocks().reserve(block_sizes(program));
+  std::vector<std::size_t> sizes = block_sizes(program);
+  if (!settings_.connected()) {
+    std::size_t left = 0;
+    std::size_t all = 0;
+    Result<void> asked = check_cuda("cudaMemGetInfo", cudaMemGetInfo(&left, &all));
+    if (!asked.ok()) return asked;
+    const std::size_t share = left / 2 / static_cast<std::size_t>(settings_.workers);
+    if (std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) > share) return {};
+  }
+  return partition_.blocks().reserve(std::move(sizes));
 }
 
 void CudaQueueDevice::launch(TaskId task, std::int64_t not_before_ns, std::int64_t now_ns) {

@@ -64,8 +64,8 @@ class CudaQueueDevice : public Device {
   Result<void> start_over();
   /// Of all tensors of an iteration that this rank makes or gets.
   std::vector<std::size_t> block_sizes(const Program& program) const;
-  /// For begin(): blocks for all of them, where none may be allocated later. See
-  /// CudaBlocks.
+  /// For begin(): blocks for all of them, so that none is allocated later. See
+  /// CudaBlocks. In one process only where they take little of the memory.
   Result<void> reserve(const Program& program);
 
  private:

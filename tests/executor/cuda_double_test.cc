@@ -223,6 +223,36 @@ TEST_F(CudaDouble, ObjectsToABufferReleasedWhileInUse) {
   expect_objection("a block is returned that the filling of a tensor");
 }
 
+TEST_F(CudaDouble, AllocatesNothingWhileTasksRun) {
+  const auto left = [] {
+    std::size_t bytes = 0;
+    std::size_t all = 0;
+    EXPECT_EQ(cudaMemGetInfo(&bytes, &all), cudaSuccess);
+    return bytes;
+  };
+  for (const bool one_process : {false, true}) {
+    prepare();
+    settings_.workers = one_process ? settings_.grid.size() : 1;
+    sender_ = device({0, 0, 0});
+    receiver_ = device({0, 1, 0});
+    const std::size_t before = left();
+    for (const int microbatch : {0, 1, 2}) sender_->launch(forward(0, microbatch), 0, 0);
+    poll(*sender_, 3);
+    std::vector<Payload> arrived;
+    for (const int microbatch : {0, 1, 2}) {
+      Result<Payload> sent = sender_->output(forward(0, microbatch), edge());
+      ASSERT_TRUE(sent.ok()) << sent.error().message;
+      arrived.push_back(carry(std::move(*sent)));
+      ASSERT_FALSE(arrived.back().empty());
+    }
+    EXPECT_EQ(left(), before) << one_process;
+    for (const Payload& message : arrived) to_cuda_message(message)->give_back();
+    sender_.reset();
+    receiver_.reset();
+    run_ = TestRun();
+  }
+}
+
 TEST_F(CudaDouble, ObjectsToMembersOfAGroupThatDisagreeOnTheOrder) {
   prepare(2);
   const std::unique_ptr<CudaSyntheticDevice> lanes[] = {device({0, 0, 0}), device({0, 0, 1})};
