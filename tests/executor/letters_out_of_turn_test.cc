@@ -3,7 +3,10 @@
 // fields, ends the process.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <thread>
 
 #include "executor/capture.h"
 #include "executor/coordinator.h"
@@ -416,6 +419,72 @@ TEST(LettersOutOfTurn, NoneOfManyEndsTheCoordinator) {
   EXPECT_GT(completed, 0);
   EXPECT_LT(completed, kRounds);
   EXPECT_GT(iterations, kRounds / 10);
+}
+
+// What comes to a worker is tampered with after its transport has taken it in.
+class TamperingTransport final : public Transport {
+ public:
+  TamperingTransport(Transport& below, std::uint64_t seed, std::uint64_t every)
+      : below_(below), random_(DrawKey{.seed = seed}), tamper_(tampering(random_, every)) {}
+  int endpoint() const override { return below_.endpoint(); }
+  int endpoints() const override { return below_.endpoints(); }
+  bool shares_clock() const override { return false; }  // so that clocks are measured as well
+  void tell(const Letter& letter) override { below_.tell(letter); }
+  void send(const Letter& letter, Payload payload) override {
+    below_.send(letter, std::move(payload));
+  }
+  bool poll(Delivery& delivery) override {
+    while (more_.empty()) {
+      if (!below_.poll(delivery)) return false;
+      if (delivery.event == Delivery::Event::kAnnounced) return true;
+      PostedLetter posted{delivery.letter, std::move(delivery.payload)};
+      if (tamper_(posted, more_)) more_.insert(more_.begin(), std::move(posted));
+    }
+    delivery = {Delivery::Event::kReceived, more_.front().letter, std::move(more_.front().payload)};
+    more_.erase(more_.begin());
+    return true;
+  }
+  void receive(const Letter& announced) override { below_.receive(announced); }
+  void wait(std::int64_t until_ns) override { below_.wait(until_ns); }
+  void wake() override { below_.wake(); }
+  bool flushed() override { return below_.flushed(); }
+  Result<void> status() const override { return below_.status(); }
+
+ private:
+  Transport& below_;
+  RandomStream random_;
+  VirtualWorkers::Tamper tamper_;
+  std::vector<PostedLetter> more_;  // to be taken before anything else
+};
+
+// Workers and their coordinator together: every run comes to an end, and says why. One whose
+// message is due in years is alive, until somebody stops it.
+TEST(LettersOutOfTurn, NoneOfManyEndsARun) {
+  for (std::uint64_t round = 0; round < 24; ++round) {
+    Case input = round % 3 == 0 ? rendezvous_case() : eager_case();
+    input.duration_ns.assign(input.duration_ns.size(), 100 * kMicrosecond);
+    TestRun run;
+    run.prepare(input, 3, round % 2 == 0 ? 2 : 1);
+    run.plan->tuning.patience_ns = 200 * kMillisecond;
+    run.plan->tuning.heartbeat_ns = 20 * kMillisecond;
+    const int lanes = run.plan->grid.lanes;
+    std::promise<void> over;
+    std::thread stopper([&run, ended = over.get_future()] {
+      if (ended.wait_for(std::chrono::seconds(1)) != std::future_status::ready)
+        run.stop->store(true);
+    });
+    const RunOutcome outcome = run_on_threads(
+        run.plan, [lanes](const Place&) { return std::make_unique<EmulatedDevice>(lanes, 64); },
+        run.sink, default_tuning(run.plan->grid.size()), run.stop,
+        [&](const Place& place, Transport& below) -> std::unique_ptr<Transport> {
+          const std::uint64_t seed = 100 * round + static_cast<std::uint64_t>(place.rank);
+          return std::make_unique<TamperingTransport>(below, seed, 20 + 40 * round);
+        });
+    over.set_value();
+    stopper.join();
+    EXPECT_FALSE(outcome.left_behind);
+    EXPECT_EQ(outcome.why.empty(), outcome.end == RunEnd::kCompleted) << outcome.why;
+  }
 }
 
 }  // namespace
