@@ -280,7 +280,6 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   if (Result<void> can = check_outputs(job, options, {"trace", "decisions"}); !can.ok()) {
     return can.error();
   }
-  if (job.speaks()) tell_scenario(ready.input, ready.policy, options, terminal);
   CaptureFiles files;
   files.trace = options.text_or("trace", "");
   files.decisions = options.text_or("decisions", "");
@@ -290,6 +289,7 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   training.sink->set_next(capture);
   const Result<Equipment> equipment = equip_training(ready.choice, training, job);
   if (!equipment.ok()) return equipment.error();
+  if (job.speaks()) tell_scenario(ready.input, ready.policy, options, terminal);
   const Result<RunOutcome> outcome =
       run_with_progress(job, training.prepared, *equipment, training.sink, "rrfp train", terminal);
   if (!outcome.ok()) return outcome.error();
