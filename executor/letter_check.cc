@@ -1,6 +1,7 @@
 #include "executor/letter_check.h"
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
 
@@ -213,9 +214,11 @@ std::string subject_of(const Letter& letter, const Program& program) {
 
 bool is_call(const CoreCall& call, const Program& program) {
   const auto is_named = [&](TaskId task) { return task == kNoTask || is_task(program, task); };
-  return call.kind <= CoreCall::Kind::kNext && call.action <= Decision::Action::kIdle &&
-         call.reason <= WaitReason::kNotReady && is_named(call.task) &&
-         call.candidate_count <= CoreCall::kCandidates &&
+  unsigned char answer = 0;  // as it travelled: a bool is one of two bytes
+  std::memcpy(&answer, &call.answer, sizeof(answer));
+  return answer <= 1 && call.kind <= CoreCall::Kind::kNext &&
+         call.action <= Decision::Action::kIdle && call.reason <= WaitReason::kNotReady &&
+         is_named(call.task) && call.candidate_count <= CoreCall::kCandidates &&
          std::all_of(call.candidates.begin(), call.candidates.begin() + call.candidate_count,
                      is_named);
 }
