@@ -119,7 +119,7 @@ struct CudaModule {
   /// seconds. REQUIRES: the device is listed by survey().
   void (*check)(int device, const OnCudaCheck& tell) = nullptr;
 };
-inline constexpr int kCudaModuleVersion = 6;
+inline constexpr int kCudaModuleVersion = 7;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";
 
 }  // namespace rrfp
