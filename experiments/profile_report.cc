@@ -93,12 +93,25 @@ std::string describe_clocks(const ProfileReport& report) {
   return text;
 }
 
+// Where most were dropped, which is seldom what a job has.
+std::string warn_of_messages(const ProfileReport& report) {
+  const std::int64_t used = 2 * report.messages;
+  if (report.message_ends == 0 || used >= report.message_ends / 2) return "";
+  return "warning: " + (used == 0 ? "none" : std::to_string(used)) + " of " +
+         counted(report.message_ends, "send") +
+         " and receives could be used (what was dropped, below, says why), so the trace knows " +
+         (used == 0 ? "nothing" : "little") +
+         " of messages: do --dp and --tp, or which files were given, fit the job?" +
+         (report.width_by_messages.empty() ? "" : " By messages, " + report.width_by_messages) +
+         "\n";
+}
+
 }  // namespace
 
 std::string describe_profile_import(const ProfileReport& report) {
   std::int64_t events = 0;
   for (const ProfileReport::Rank& rank : report.ranks) events += rank.recording.events;
-  std::string text = "read " + counted(events, "event") + "; " +
+  std::string text = warn_of_messages(report) + "read " + counted(events, "event") + "; " +
                      counted(report.iterations, "iteration") + ", " +
                      counted(report.messages, "message") + "\n" + describe_ranks(report) +
                      describe_conclusions(report) + describe_clocks(report);

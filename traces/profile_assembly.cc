@@ -9,6 +9,7 @@
 
 #include "traces/profile_clocks.h"
 #include "traces/profile_messages.h"
+#include "traces/profile_width.h"
 
 namespace rrfp {
 
@@ -268,6 +269,21 @@ class Assembler {
   std::map<std::tuple<std::size_t, int, std::string, std::string>, int> calls_;
 };
 
+// Of one file alone, no message has both of its ends.
+void count_message_ends(const std::vector<RankRecording>& recordings, ProfileReport& report) {
+  if (recordings.size() == 1) return;
+  for (const RankRecording& recording : recordings) {
+    report.message_ends += std::count_if(
+        recording.operations.begin(), recording.operations.end(),
+        [](const ProfileOperation& operation) { return operation.action.names_message(); });
+  }
+  if (const std::optional<ProfileWidth> width = width_of_messages(recordings)) {
+    report.width_by_messages = std::to_string(width->ranks) +
+                               (width->ranks == 1 ? " rank runs" : " ranks run") + " each stage (" +
+                               width->why + ")";
+  }
+}
+
 }  // namespace
 
 Result<ProfileImport> assemble_profiles(std::vector<RankRecording> recordings,
@@ -277,6 +293,7 @@ Result<ProfileImport> assemble_profiles(std::vector<RankRecording> recordings,
   Result<ProfileLayout> layout = lay_out_profiles(recordings, options);
   if (!layout.ok()) return layout.error();
   report.notes.insert(report.notes.end(), layout->notes.begin(), layout->notes.end());
+  count_message_ends(recordings, report);
   return Assembler(std::move(recordings), *std::move(layout), std::move(report)).assemble();
 }
 

@@ -43,6 +43,10 @@ struct ProfileReport {
   DroppedRecords dropped;          ///< events
   std::int64_t iterations = 0;
   std::int64_t messages = 0;
+  /// Sends and receives that the files of several ranks have; two make a message.
+  std::int64_t message_ends = 0;
+  /// What messages say of how many ranks run each stage; empty: nothing.
+  std::string width_by_messages;
   /// Messages of which one side ended before the other began (a matter of
   /// clocks): their transfer counts as 0.
   std::int64_t early_ends = 0;

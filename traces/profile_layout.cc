@@ -121,19 +121,55 @@ class LayoutBuilder {
       notes_.push_back("no annotation names a stage: each pipeline rank is taken for one stage");
       return {};
     }
-    std::string problem;
-    std::map<int, std::size_t> first;
+    std::vector<std::set<int>> stages(recordings_.size());
     each_task([&](std::size_t i, const ProfileAction& action) {
-      if (action.stage == kUnknown) return;
-      const auto [at, added] = rank_of_stage_.emplace(action.stage, places_[i].rank);
-      first.emplace(action.stage, i);
-      if (at->second == places_[i].rank || !problem.empty()) return;
-      problem = recordings_[i].file + ": runs stage " + std::to_string(action.stage) + ", as " +
-                recordings_[first[action.stage]].file +
-                " does: give --dp for replicas, --tp for lanes of one rank";
+      if (action.stage != kUnknown) stages[i].insert(action.stage);
     });
-    if (!problem.empty()) return Error{problem};
+    return share_stages_named(stages);
+  }
+
+  /// A stage has one rank, and the files of a rank are alike. A file that was cut may lack some of
+  /// its stages, but not have others.
+  Result<void> share_stages_named(const std::vector<std::set<int>>& stages) {
+    std::map<int, std::size_t> first_of_stage;
+    std::map<int, std::size_t> first_of_rank;
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      if (stages[i].empty()) continue;
+      for (const int stage : stages[i]) {
+        rank_of_stage_.emplace(stage, places_[i].rank);
+        const std::size_t first = first_of_stage.emplace(stage, i).first->second;
+        if (places_[first].rank == places_[i].rank) continue;
+        return Error{recordings_[i].file + ": runs stage " + std::to_string(stage) + ", as " +
+                     recordings_[first].file + " does" + given_width() + ranks_of_each(stages)};
+      }
+      const std::size_t first = first_of_rank.emplace(places_[i].rank, i).first->second;
+      const auto shared = [&](int stage) { return stages[first].contains(stage); };
+      if (std::any_of(stages[i].begin(), stages[i].end(), shared)) continue;
+      return Error{recordings_[i].file + ": runs stage " + listed(stages[i]) + ", and " +
+                   recordings_[first].file + " stage " + listed(stages[first]) +
+                   ", so they are no replicas or lanes of one rank" + given_width() +
+                   ranks_of_each(stages)};
+    }
     return {};
+  }
+
+  std::string given_width() const {
+    if (!options_.replicas && !options_.lanes) return "; neither --dp nor --tp was given";
+    return "; --dp x --tp is " + std::to_string(replicas_ * lanes_);
+  }
+
+  /// What would fit, where all stages are shared by as many files.
+  static std::string ranks_of_each(const std::vector<std::set<int>>& stages) {
+    std::map<int, int> ranks;
+    for (const std::set<int>& of_file : stages) {
+      for (const int stage : of_file) ++ranks[stage];
+    }
+    const int width = ranks.begin()->second;
+    for (const auto& [stage, count] : ranks) {
+      if (count != width) return ": give --dp for replicas, --tp for lanes of one rank";
+    }
+    return ", and " + std::to_string(width) + (width == 1 ? " rank runs" : " ranks run") +
+           " each stage: " + advice_for_width(width);
   }
 
   /// Stages that no file has, and ranks without a file.

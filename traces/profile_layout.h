@@ -41,8 +41,9 @@ struct ProfileLayout {
   std::vector<std::string> notes;    ///< what was concluded, for the reader to check
 };
 
-/// The error names the files: two of one rank, a stage on two ranks, a stage
-/// on none, no task at all, B and W without an I, or that --dp is to be given.
+/// The error names the files: two of one rank, a stage on two ranks, replicas or
+/// lanes of one rank that have no stage in common, a stage on none, no task at all, B and W without
+/// an I, or that --dp is to be given.
 Result<ProfileLayout> lay_out_profiles(const std::vector<RankRecording>& recordings,
                                        const ProfileLayoutOptions& options);
 

@@ -57,6 +57,13 @@ Error not_divided(const ProfileWidth& width, const std::string& option, int give
 
 }  // namespace
 
+std::string advice_for_width(int ranks) {
+  const std::string number = std::to_string(ranks);
+  if (ranks == 1) return "give neither --dp nor --tp";
+  return "give --dp " + number + " where they are replicas, --tp " + number +
+         " where they are one tensor-parallel group, or both, whose product it is";
+}
+
 std::optional<ProfileWidth> width_of_messages(const std::vector<RankRecording>& recordings) {
   const std::vector<NamedRank> named = named_ranks(recordings);
   if (named.empty() || recordings.size() == 1) return std::nullopt;
@@ -103,10 +110,8 @@ Result<StageSharing> share_stages(const std::vector<RankRecording>& recordings,
     return StageSharing{1, 1, ""};
   }
   if (!replicas && !lanes) {
-    const std::string number = std::to_string(width->ranks);
-    return Error{number + " ranks run each stage (" + width->why + "): give --dp " + number +
-                 " where they are replicas, --tp " + number +
-                 " where they are one tensor-parallel group, or both"};
+    return Error{std::to_string(width->ranks) + " ranks run each stage (" + width->why +
+                 "): " + advice_for_width(width->ranks)};
   }
   const int given = replicas ? *replicas : *lanes;
   if (width->ranks % given != 0) return not_divided(*width, replicas ? "--dp" : "--tp", given);

@@ -16,6 +16,9 @@
 
 namespace rrfp {
 
+/// "give --dp 2 where they are replicas, ...".
+std::string advice_for_width(int ranks);
+
 /// Ranks per stage, by the messages: a rank calls itself by its pipeline rank
 /// (as in a process group of its pipeline), which is rank / width; or by its
 /// rank in the job, and sends to the one that is `width` from it.

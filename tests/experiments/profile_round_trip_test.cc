@@ -251,6 +251,44 @@ TEST(ProfileCommands, ReplicasOfMegatronAreNotTakenForStages) {
       << imported.out;
 }
 
+// A width that is not the job's would drop every message: where stages are named it is refused.
+TEST(ProfileCommands, AWidthThatDoesNotFitIsRefusedWithTheOneThatDoes) {
+  const std::string folder = test_folder();
+  const std::string scenario = write_test_file(folder + "/job.json", scenario_of(kJobs[0], 2));
+  ASSERT_EQ(run_rrfp({"export", "--to", "kineto", scenario, folder + "/profiles"}).status, 0);
+  const std::string advice = "2 ranks run each stage: give --dp 2 where they are replicas, --tp 2";
+  const std::string out = folder + "/job.jsonl";
+  const std::vector<std::vector<std::string>> all = {
+      {"--dp", "4"}, {"--dp", "8"}, {"--tp", "4"}, {"--dp", "2", "--tp", "2"}, {"--dp", "1"}, {}};
+  for (const std::vector<std::string>& given : all) {
+    std::vector<std::string> import = {"import", "--from", "kineto", folder + "/profiles", out};
+    import.insert(import.end(), given.begin(), given.end());
+    const Ran refused = run_rrfp(import);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_TRUE(has(refused.err, advice)) << refused.err;
+    EXPECT_TRUE(has(refused.err, given.empty() ? "neither --dp nor --tp was" : "--dp x --tp is "));
+    EXPECT_TRUE(absent(out));
+  }
+  const Ran fits = run_rrfp({"import", "--from", "kineto", folder + "/profiles", out, "--dp", "2"});
+  EXPECT_EQ(fits.status, 0) << fits.err;
+  EXPECT_FALSE(has(fits.out, "warning")) << fits.out;
+}
+
+// Where none is named, what is given counts, and a trace without messages is warned of.
+TEST(ProfileCommands, ATraceThatLostItsMessagesIsWarnedOf) {
+  const std::string folder = test_folder();
+  const std::string scenario = write_test_file(folder + "/job.json", scenario_of(kJobs[0], 2));
+  ASSERT_EQ(
+      run_rrfp({"export", "--to", "kineto", "--names", "megatron", scenario, folder + "/profiles"})
+          .status,
+      0);
+  const Ran lost = run_rrfp({"import", "--from", "kineto", "--dp", "4", "--tp", "1",
+                             folder + "/profiles", folder + "/job.jsonl"});
+  EXPECT_EQ(lost.status, 0) << lost.err;
+  EXPECT_TRUE(has(lost.out, "\nwarning: none of ")) << lost.out;
+  EXPECT_TRUE(has(lost.out, "By messages, 2 ranks run each stage (rank 6 has")) << lost.out;
+}
+
 TEST(ProfileCommands, WrongExportsSayWhatIsAllowed) {
   const std::string folder = test_folder();
   const std::string split = write_test_file(folder + "/split.json", scenario_of(kJobs[1], 1));

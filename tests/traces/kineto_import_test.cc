@@ -428,7 +428,8 @@ TEST_F(KinetoTest, RanksComeFromTheFileItsNameOrNotAtAll) {
   EXPECT_NE(error().find("is of rank 3"), std::string::npos) << error();
   write("other.json", kineto_file({annotation("PP:0F0", "10", "5")}, 4));
   EXPECT_NE(error().find("runs stage 0, as "), std::string::npos) << error();
-  EXPECT_NE(error().find("give --dp for replicas, --tp for lanes"), std::string::npos) << error();
+  EXPECT_NE(error().find("2 ranks run each stage: give --dp 2 where"), std::string::npos)
+      << error();
 }
 
 }  // namespace
