@@ -63,7 +63,7 @@ JsonArray row_to_json(const std::vector<Task>& tasks, std::span<const OrderedMes
 }  // namespace
 
 HintSpec read_hint(const JsonCursor& in, int ranks) {
-  in.only_keys({"name", "order", "group", "seed"});
+  in.only_keys({"name", "order", "called", "group", "seed"});
   HintSpec hint;
   const auto order = in.find("order");
   const auto name = in.find("name");
@@ -73,6 +73,9 @@ HintSpec read_hint(const JsonCursor& in, int ranks) {
   }
   if (name) hint.name = name->string();
   if (order) read_order(*order, ranks, &hint);
+  const auto called = in.find("called");
+  if (called && !order) called->fail("only an \"order\" is called something; a \"name\" is one");
+  if (called) hint.name = called->string();
   hint.group = static_cast<int>(in.integer_or("group", 0, {1, kMostWindow}));
   hint.seed = static_cast<std::uint64_t>(in.integer_or("seed", 0));
   return hint;
@@ -112,6 +115,7 @@ JsonValue hint_to_json(const HintSpec& hint) {
       rows.emplace_back(row_to_json(hint.order[rank], messages));
     }
     out.add("order", JsonValue(std::move(rows)));
+    if (hint.name != HintSpec().name) out.add("called", JsonValue(hint.name));
   }
   if (hint.group != 0) out.add("group", JsonValue(hint.group));
   if (hint.seed != 0) out.add("seed", JsonValue(static_cast<std::int64_t>(hint.seed)));

@@ -106,6 +106,24 @@ TEST(ScenarioFile, ResolvedFileSaysTheSame) {
   EXPECT_EQ(read->weight_ns, again->weight_ns);
 }
 
+// A policy with whole backwards is written as the order that it comes to, under its name.
+TEST(ScenarioFile, AnOrderKeepsItsName) {
+  json file = good_scenario();
+  file["policies"][0]["hint"] = {{"name", "1f1b"}, {"whole_backward", true}};
+  const Result<Scenario> read = read_text(file.dump());
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  const HintSpec& hint = read->policies[0].policy.hint;
+  EXPECT_EQ(hint.name, "1f1b with whole backwards");
+  EXPECT_FALSE(hint.order.empty());
+  const Result<Scenario> again = read_text(to_text(scenario_to_json(*read), JsonLayout::kCompact));
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->policies[0].policy.hint, hint);
+  file["policies"][0]["hint"] = {{"name", "1f1b"}, {"called", "mine"}};
+  EXPECT_EQ(error_of(file),
+            "s.json: /policies/0/hint/called: only an \"order\" is called something; a \"name\" is "
+            "one");
+}
+
 TEST(ScenarioFile, TakesCommentsAndTheLeastThatIsNeeded) {
   const Result<Scenario> read = read_text(R"({
     // What a person starts with.
