@@ -144,7 +144,8 @@ DurationTable draw(const ScenarioResolver& resolver, bool split, int iterations)
 Result<std::vector<std::int64_t>> simulate_steps(const ScenarioResolver& resolver, int iterations,
                                                  int threads,
                                                  const std::function<void()>& on_iteration) {
-  const Result<WorldRunner> runner = WorldRunner::create(resolver);
+  ScheduleCache schedules(resolver.program().task_ids());
+  const Result<WorldRunner> runner = WorldRunner::create(resolver, schedules);
   if (!runner.ok()) return runner.error();
   std::vector<std::int64_t> step_ns(static_cast<std::size_t>(iterations));
   std::vector<std::optional<Error>> errors(step_ns.size());

@@ -17,6 +17,9 @@ constexpr std::int64_t kMostRuns = 50'000'000;
 // Tasks of an iteration, over all replicas: some 100 bytes each.
 constexpr std::int64_t kMostTasks = 100'000'000;
 
+// Of schedules that are kept for other points: some 12 bytes each.
+constexpr std::int64_t kMostCachedTasks = 8 << 20;
+
 struct Piece {
   std::size_t point = 0;
   int iteration = 0;
@@ -33,17 +36,18 @@ std::vector<Piece> pieces_of(const Sweep& sweep) {
   return pieces;
 }
 
-Result<WorldRunner> runner_of(const Sweep& sweep, std::size_t point) {
+Result<WorldRunner> runner_of(const Sweep& sweep, std::size_t point, ScheduleCache& schedules) {
   Result<ScenarioResolver> resolver = ScenarioResolver::create(sweep.points[point].scenario);
   if (!resolver.ok()) return resolver.error();
-  return WorldRunner::create(*std::move(resolver),
+  return WorldRunner::create(*std::move(resolver), schedules,
                              sweep.calibration ? &*sweep.calibration : nullptr);
 }
 
 // Before anything runs, so that a mistake in the last point is told at once.
-Result<void> check_points(const Sweep& sweep) {
+Result<void> check_points(const Sweep& sweep, ScheduleCache& schedules) {
   for (std::size_t point = 0; point < sweep.points.size(); ++point) {
-    if (Result<WorldRunner> runner = runner_of(sweep, point); !runner.ok()) return runner.error();
+    const Result<WorldRunner> runner = runner_of(sweep, point, schedules);
+    if (!runner.ok()) return runner.error();
   }
   return {};
 }
@@ -53,8 +57,8 @@ Result<void> check_points(const Sweep& sweep) {
 // grow with the number of points. Thread safety: all calls by any thread.
 class RunnersAtWork {
  public:
-  RunnersAtWork(const Sweep& sweep, const std::vector<Piece>& pieces)
-      : sweep_(sweep), points_(sweep.points.size()) {
+  RunnersAtWork(const Sweep& sweep, const std::vector<Piece>& pieces, ScheduleCache& schedules)
+      : sweep_(sweep), schedules_(schedules), points_(sweep.points.size()) {
     for (const Piece& piece : pieces) ++points_[piece.point].pieces_left;
   }
 
@@ -79,7 +83,7 @@ class RunnersAtWork {
   Result<std::shared_ptr<const WorldRunner>> begin(Point& point, std::size_t number) {
     const std::lock_guard lock(point.mutex);
     if (point.runner == nullptr) {
-      Result<WorldRunner> made = runner_of(sweep_, number);
+      Result<WorldRunner> made = runner_of(sweep_, number, schedules_);
       if (!made.ok()) return made.error();
       point.runner = std::make_shared<const WorldRunner>(*std::move(made));
     }
@@ -87,6 +91,7 @@ class RunnersAtWork {
   }
 
   const Sweep& sweep_;
+  ScheduleCache& schedules_;
   std::vector<Point> points_;
 };
 
@@ -152,9 +157,10 @@ Result<Sweep> plan_sweep(const JsonDocument& document, int iterations) {
 std::size_t pieces_left(const Sweep& sweep) { return pieces_of(sweep).size(); }
 
 Result<void> run_sweep(Sweep& sweep, const SweepControl& control) {
-  if (Result<void> checked = check_points(sweep); !checked.ok()) return checked.error();
+  ScheduleCache schedules(kMostCachedTasks);
+  if (Result<void> checked = check_points(sweep, schedules); !checked.ok()) return checked.error();
   const std::vector<Piece> pieces = pieces_of(sweep);
-  RunnersAtWork runners(sweep, pieces);
+  RunnersAtWork runners(sweep, pieces, schedules);
   std::mutex mutex;  // guards sweep's runs and done, and errors
   std::map<std::size_t, Error> errors;
   parallel_for(pieces.size(), control.threads, [&](std::size_t index) {

@@ -61,13 +61,14 @@ Result<ReplicaEnds> run_blocking(const PreparedCase& prepared, SweepRun& run) {
 
 }  // namespace
 
-Result<WorldRunner> WorldRunner::create(ScenarioResolver resolver, const Calibration* calibration) {
+Result<WorldRunner> WorldRunner::create(ScenarioResolver resolver, ScheduleCache& schedules,
+                                        const Calibration* calibration) {
   WorldRunner runner(std::move(resolver), calibration);
-  if (Result<void> made = runner.make_schedules(); !made.ok()) return made.error();
+  if (Result<void> taken = runner.take_schedules(schedules); !taken.ok()) return taken.error();
   return runner;
 }
 
-Result<void> WorldRunner::make_schedules() {
+Result<void> WorldRunner::take_schedules(ScheduleCache& schedules) {
   const std::vector<ScenarioPolicy>& policies = resolver_.scenario().policies;
   const Program& program = resolver_.program();
   schedules_.resize(policies.size());
@@ -75,16 +76,11 @@ Result<void> WorldRunner::make_schedules() {
   for (std::size_t policy = 0; policy < policies.size(); ++policy) {
     const HintSpec& hint = policies[policy].policy.hint;
     if (looks_at_times(hint)) continue;
-    const auto like = std::find_if(policies.begin(), policies.end(),
-                                   [&](const auto& other) { return other.policy.hint == hint; });
-    std::shared_ptr<const FittedSchedule>& own = schedules_[policy];
-    own = schedules_[static_cast<std::size_t>(like - policies.begin())];
-    if (own != nullptr) continue;
-    Result<FittedSchedule> made = make_fitted_schedule(hint, program);
-    if (!made.ok()) {
-      return Error{"policy \"" + policies[policy].name + "\": " + made.error().message};
+    Result<std::shared_ptr<const FittedSchedule>> taken = schedules.get(hint, program);
+    if (!taken.ok()) {
+      return Error{"policy \"" + policies[policy].name + "\": " + taken.error().message};
     }
-    own = std::make_shared<const FittedSchedule>(*std::move(made));
+    schedules_[policy] = *std::move(taken);
   }
   return {};
 }

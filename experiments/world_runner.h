@@ -1,8 +1,8 @@
 // Runs all policies of a scenario in one drawn world.
 //
 // What the worlds have alike is made once: a schedule, for all worlds and all
-// policies of its hint; the tables of messages of a world, for all its policies
-// that arrange it alike.
+// policies of its hint (and for other runners, by the cache); the tables of messages of a world,
+// for all its policies that arrange it alike.
 //
 // Thread safety: immutable after create(); share freely.
 #pragma once
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "executor/calibration.h"
+#include "experiments/schedule_cache.h"
 #include "experiments/sweep.h"
 #include "scheduler_core/result.h"
 #include "sim/data_parallel.h"
@@ -24,7 +25,7 @@ class WorldRunner {
  public:
   /// Worlds are as drawn, or as a machine would run them: `calibration` must outlive the runner.
   /// The error names the policy whose schedule does not fit the pipeline.
-  static Result<WorldRunner> create(ScenarioResolver resolver,
+  static Result<WorldRunner> create(ScenarioResolver resolver, ScheduleCache& schedules,
                                     const Calibration* calibration = nullptr);
 
   /// One run per policy. The error names the policy.
@@ -39,7 +40,7 @@ class WorldRunner {
 
   WorldRunner(ScenarioResolver resolver, const Calibration* calibration)
       : resolver_(std::move(resolver)), calibration_(calibration) {}
-  Result<void> make_schedules();
+  Result<void> take_schedules(ScheduleCache& schedules);
   Result<SweepRun> run_policy(int policy, std::vector<Replica>& replicas) const;
   Result<ReplicaEnds> run_replica(int policy, Replica& replica, SweepRun& run) const;
 
