@@ -91,30 +91,11 @@ std::string variability(const Worlds& worlds) {
   return text;
 }
 
-}  // namespace
-
-std::string scenario_template(const JobNumbers& job) {
-  const double weight_ms = job.weight_ms.value_or(job.backward_ms / 2);
-  const double model_gb = job.model_gb.value_or(job.gpu_gb * kAssumedModelShare);
-  const double budget_gb = job.gpu_gb - model_gb;
-  const double activation_gb =
-      std::max(job.activation_gb.value_or(std::floor(1e6 * budget_gb / job.ranks) / 1e6), 1e-9);
-  const int fit = static_cast<int>(std::min(budget_gb / activation_gb + 1e-9, 1e9));
+// What tasks and messages take.
+std::string times(const JobNumbers& job, double weight_ms) {
   const std::string halves = "half of the backward each";
   std::string text;
   const auto line = [&text](const std::string& words) { text += words + "\n"; };
-  line("// A scenario for `rrfp sweep` and `rrfp simulate`. Keys end in their unit; comments are");
-  line("// allowed. Compare policies at equal memory: the table of `rrfp sweep` shows it.");
-  line("{");
-  line("  \"schema\": \"rrfp.scenario/1\",");
-  line("  \"name\": \"my job\",");
-  line("  \"seed\": 1,");
-  line("  \"iterations\": 200,  // worlds that every policy meets");
-  line("");
-  line("  // One stage per rank. \"shape\": \"looped\" with \"chunks\", or \"v\", for more.");
-  line("  \"pipeline\": {\"ranks\": " + std::to_string(job.ranks) +
-       ", \"microbatches\": " + std::to_string(job.microbatches) + ", \"split_backward\": true},");
-  line("");
   line("  // Of one stage and microbatch: a number, a list by stage, or by stage and microbatch.");
   line("  \"durations\": {");
   line("    \"forward_ms\": " + number(job.forward_ms) + ",");
@@ -132,6 +113,33 @@ std::string scenario_template(const JobNumbers& job) {
   line("    // of a message (2 bytes x sequence x hidden in bf16); without, it has 0 bytes");
   line("  },");
   line("");
+  return text;
+}
+
+}  // namespace
+
+std::string scenario_template(const JobNumbers& job) {
+  const double weight_ms = job.weight_ms.value_or(job.backward_ms / 2);
+  const double model_gb = job.model_gb.value_or(job.gpu_gb * kAssumedModelShare);
+  const double budget_gb = job.gpu_gb - model_gb;
+  const double activation_gb =
+      std::max(job.activation_gb.value_or(std::floor(1e6 * budget_gb / job.ranks) / 1e6), 1e-9);
+  const int fit = static_cast<int>(std::min(budget_gb / activation_gb + 1e-9, 1e9));
+  std::string text;
+  const auto line = [&text](const std::string& words) { text += words + "\n"; };
+  line("// A scenario for `rrfp sweep` and `rrfp simulate`. Keys end in their unit; comments are");
+  line("// allowed. Compare policies at equal memory: the table of `rrfp sweep` shows it.");
+  line("{");
+  line("  \"schema\": \"rrfp.scenario/1\",");
+  line("  \"name\": \"my job\",");
+  line("  \"seed\": 1,");
+  line("  \"iterations\": 200,  // worlds that every policy meets");
+  line("");
+  line("  // One stage per rank. \"shape\": \"looped\" with \"chunks\", or \"v\", for more.");
+  line("  \"pipeline\": {\"ranks\": " + std::to_string(job.ranks) +
+       ", \"microbatches\": " + std::to_string(job.microbatches) + ", \"split_backward\": true},");
+  line("");
+  text += times(job, weight_ms);
   line("  // A device has " + number(job.gpu_gb) +
        " GB, of which weights, gradients and optimizer " + "take " + number(model_gb) + " GB" +
        (job.model_gb ? "" : " (assumed: --model-gb says it)") + ".");
