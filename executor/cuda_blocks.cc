@@ -102,6 +102,18 @@ Result<void> CudaBlocks::reserve(std::vector<std::size_t> sizes) {
   return more.empty() ? Result<void>{} : allocate(more);
 }
 
+void CudaBlocks::allocate_as_needed() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reserved_ = false;
+}
+
+std::size_t CudaBlocks::bytes() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::size_t sum = 0;
+  for (const CudaMemory& piece : pieces_) sum += piece.bytes();
+  return sum;
+}
+
 void CudaBlocks::give_back(void* block) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = size_of_.find(block);

@@ -43,6 +43,10 @@ class CudaBlocks {
   /// From now on, see invariant 3. A block that is still out is not counted on.
   /// REQUIRES: the device may be waited for.
   Result<void> reserve(std::vector<std::size_t> sizes);
+  /// From now on, until the next reserve(), take() may allocate.
+  void allocate_as_needed();
+  /// Of all blocks.
+  std::size_t bytes();
   void give_back(void* block);
 
  private:

@@ -58,7 +58,11 @@ Result<void> CudaQueueDevice::reserve(const Program& program) {
     Result<void> asked = check_cuda("cudaMemGetInfo", cudaMemGetInfo(&left, &all));
     if (!asked.ok()) return asked;
     const std::size_t share = left / 2 / static_cast<std::size_t>(settings_.workers);
-    if (std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) > share) return {};
+    const std::size_t needed = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+    if (needed > std::max(share, partition_.blocks().bytes())) {
+      partition_.blocks().allocate_as_needed();
+      return {};
+    }
   }
   return partition_.blocks().reserve(std::move(sizes));
 }

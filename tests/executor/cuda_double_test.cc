@@ -253,6 +253,27 @@ TEST_F(CudaDouble, AllocatesNothingWhileTasksRun) {
   }
 }
 
+// The first iteration is small and has its blocks reserved.
+TEST_F(CudaDouble, RunsALaterIterationWhoseTensorsTakeMoreThanTheirShare) {
+  prepare(1, kMillisecond, 3);
+  Case large = run_.world().input();
+  constexpr std::int64_t kLarge = std::int64_t{400} << 20;  // 6 of them are more than half of 2 GiB
+  large.network.message_bytes.assign(large.network.message_bytes.size(), kLarge);
+  const Result<std::unique_ptr<const PreparedCase>> second = PreparedCase::create(large);
+  ASSERT_TRUE(second.ok()) << second.error().message;
+  settings_.workers = settings_.grid.size();
+  sender_ = device({0, 0, 0});
+  ASSERT_TRUE(sender_->begin(**second, 1).ok());
+  for (const int microbatch : {0, 1}) {
+    sender_->launch(forward(0, microbatch), 0, 0);
+    poll(*sender_, 1);
+    const Result<Payload> sent = sender_->output(forward(0, microbatch), edge());
+    ASSERT_TRUE(sent.ok()) << sent.error().message;
+    ASSERT_FALSE(sent->empty());
+    to_cuda_message(*sent)->give_back();
+  }
+}
+
 TEST_F(CudaDouble, ObjectsToMembersOfAGroupThatDisagreeOnTheOrder) {
   prepare(2);
   const std::unique_ptr<CudaSyntheticDevice> lanes[] = {device({0, 0, 0}), device({0, 0, 1})};

@@ -267,6 +267,22 @@ TEST_F(CudaMemoryUse, ATensorThatWasNotReservedIsAnErrorInWords) {
             "all memory was allocated before");
 }
 
+// An iteration that was reserved, and one that takes more than what may be.
+TEST_F(CudaMemoryUse, BlocksAreAllocatedAsNeededWhereNobodyReservesThem) {
+  CudaBlocks blocks;
+  ASSERT_TRUE(blocks.reserve({1000}).ok());
+  EXPECT_EQ(blocks.bytes(), 1024U);
+  blocks.allocate_as_needed();
+  std::vector<void*> out;
+  for (const std::size_t bytes : {1000, 1000, 5000}) {
+    const Result<void*> block = blocks.take(bytes);
+    ASSERT_TRUE(block.ok()) << block.error().message;
+    out.push_back(*block);
+  }
+  EXPECT_EQ(blocks.bytes(), 1024U + 1024U + 5120U);
+  for (void* const block : out) blocks.give_back(block);
+}
+
 TEST_F(CudaMemoryUse, WhatDoesNotFitIsSaidInOneSentence) {
   CudaBlocks blocks;
   const Result<void> reserved = blocks.reserve({std::size_t{3} << 30, std::size_t{2} << 30});
