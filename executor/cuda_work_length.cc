@@ -11,8 +11,6 @@ namespace rrfp {
 
 namespace {
 
-constexpr int kFewInChain = 32;
-constexpr int kManyInChain = 1024;
 constexpr int kMostProducts = 1 << 30;
 
 }  // namespace
@@ -20,6 +18,14 @@ constexpr int kMostProducts = 1 << 30;
 int chain_blocks(int sms, int free_sms) {
   constexpr int kPerSm = 2;  // so that one computes while the other waits for shared memory
   return free_sms == 0 ? kPerSm * sms : std::max({sms - free_sms, sms / 2, 1});
+}
+
+// A busy host may hold up the short chains for longer than the long ones take. Still most of what
+// many take are products, which bounds one from both sides; it must not come out as next to
+// nothing, for tasks would then last for many minutes, and no stream ends early.
+double CudaWorkMeasurement::product_ns(double few_ns, double many_ns) {
+  const double most_ns = std::max(many_ns / kManyInChain, 1e-3);
+  return std::clamp((many_ns - few_ns) / (kManyInChain - kFewInChain), most_ns / 2, most_ns);
 }
 
 CudaWorkMeasurement::CudaWorkMeasurement(CudaPartition& partition, std::size_t tensor_bytes,
@@ -78,8 +84,7 @@ CudaWorkLength CudaWorkMeasurement::length() const {
   const double few_ns = least_ns_[kFewProducts];
   CudaWorkLength made;
   made.blocks_ = blocks_;
-  made.product_ns_ =
-      std::max(1e-3, (least_ns_[kManyProducts] - few_ns) / (kManyInChain - kFewInChain));
+  made.product_ns_ = product_ns(few_ns, least_ns_[kManyProducts]);
   made.overhead_ns_ = std::max(0.0, few_ns - made.product_ns_ * kFewInChain);
   if (tensor_bytes_ == 0) return made;
   made.fill_ns_per_byte_ = least_ns_[kFilling] / static_cast<double>(measured_bytes());

@@ -45,6 +45,11 @@ class CudaWorkLength {
 /// holds for a device that is busy.
 class CudaWorkMeasurement {
  public:
+  static constexpr int kFewInChain = 32;
+  static constexpr int kManyInChain = 1024;
+  /// Of one more product, where chains of so few and so many took that long.
+  static double product_ns(double few_ns, double many_ns);
+
   /// Kernels of the work leave `free_sms` of the partition to others, but take
   /// half of it at least. `tensor_bytes`: of a large message; 0: there is none.
   CudaWorkMeasurement(CudaPartition& partition, std::size_t tensor_bytes, int free_sms);
