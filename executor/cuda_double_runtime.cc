@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "executor/cuda_double_devices.h"
@@ -21,7 +22,8 @@ constexpr std::size_t kAlignment = 512;
 DoubleMachine& machine() { return DoubleMachine::get(); }
 
 DoubleStream& stream_of(cudaStream_t stream) { return *reinterpret_cast<DoubleStream*>(stream); }
-DoubleEvent& event_of(cudaEvent_t event) { return *reinterpret_cast<DoubleEvent*>(event); }
+using Event = std::shared_ptr<DoubleEvent>;  // which its stream keeps, too
+Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 
 // What every call gives once an objection was made.
 cudaError_t verdict() { return machine().objection().empty() ? cudaSuccess : cudaErrorAssert; }
@@ -143,14 +145,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = reinterpret_cast<cudaEvent_t>(new DoubleEvent);
+  *event = reinterpret_cast<cudaEvent_t>(new Event(std::make_shared<DoubleEvent>()));
   return verdict();
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
 
+// Returns at once, whatever is still to reach it.
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  machine().wait_for(event_of(event));
   delete &event_of(event);
   return verdict();
 }
@@ -162,16 +164,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t code = verdict(); code != cudaSuccess) return code;
-  return machine().reached(event_of(event)) ? cudaSuccess : cudaErrorNotReady;
+  return machine().reached(*event_of(event)) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  machine().wait_for(event_of(event));
+  machine().wait_for(*event_of(event));
   return verdict();
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds = static_cast<float>(event_of(end).time_ns - event_of(begin).time_ns) / 1e6F;
+  *milliseconds = static_cast<float>(event_of(end)->time_ns - event_of(begin)->time_ns) / 1e6F;
   return verdict();
 }
 

@@ -98,16 +98,16 @@ int DoubleMachine::position_of(const DoubleStream& stream) {
   return position;
 }
 
-void DoubleMachine::record(DoubleEvent& event, DoubleStream& stream) {
+void DoubleMachine::record(const std::shared_ptr<DoubleEvent>& event, DoubleStream& stream) {
   std::uint64_t number = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    number = ++event.recorded;
+    number = ++event->recorded;
   }
-  stream.enqueue({"an event", {}}, [this, &event, number] {
+  stream.enqueue({"an event", {}}, [this, event, number] {
     const std::lock_guard<std::mutex> lock(mutex_);
-    event.reached = number;
-    event.time_ns = MonotonicClock::read_ns();
+    event->reached = number;
+    event->time_ns = MonotonicClock::read_ns();
     event_reached_.notify_all();
   });
 }

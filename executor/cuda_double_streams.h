@@ -73,7 +73,7 @@ class DoubleMachine {
   void remove_stream(DoubleStream* stream);
   /// Among those that are there, in the order in which they were made.
   int position_of(const DoubleStream& stream);
-  void record(DoubleEvent& event, DoubleStream& stream);
+  void record(const std::shared_ptr<DoubleEvent>& event, DoubleStream& stream);
   bool reached(const DoubleEvent& event);
   void wait_for(const DoubleEvent& event);
 

@@ -355,6 +355,30 @@ TEST_F(CudaDouble, AMessageInPlaceOfAnotherIsNoticed) {
       << finished.error().message;
 }
 
+// As of CUDA: whoever gives up does not wait for what an event was recorded behind.
+TEST_F(CudaDouble, AnEventIsDestroyedBeforeItsStreamGetsThere) {
+  prepare();
+  const cudaStream_t stream = partition({0, 0, 0}).compute();
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(launch_matrix_chain(1, 300'000, {}, stream), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+}
+
+// On a busy host the few may seem to take longer than the many. A task whose products took no time
+// would have 2^30 of them, and its stream would not end within 17 minutes, whoever waits for it.
+TEST(CudaWorkLength, AProductTakesItsShareOfALongChain) {
+  const double many_ns = 1'024'000;
+  EXPECT_NEAR(CudaWorkLength::product_ns(32'000, many_ns), 1'000, 1);
+  EXPECT_NEAR(CudaWorkLength::product_ns(40'000, many_ns), 992, 1) << "with an overhead of 8 us";
+  EXPECT_EQ(CudaWorkLength::product_ns(9'000'000, many_ns), 500);
+  EXPECT_EQ(CudaWorkLength::product_ns(0, many_ns), 1'000);
+  EXPECT_GT(CudaWorkLength::product_ns(0, 0), 0);
+}
+
 // Without it, completion is seen by events; either way marks never go back.
 TEST_F(CudaDouble, MarksAreReachedInOrderByWritesAndByEvents) {
   prepare();
