@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "executor/cuda_double_fault.h"
 #include "executor/cuda_double_streams.h"
 
 namespace rrfp {
@@ -69,6 +70,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
+  if (double_fault("cudaSetDevice")) return cudaErrorDevicesUnavailable;
   const cudaError_t code = check_device(device);
   if (code == cudaSuccess) current() = device;
   return code;

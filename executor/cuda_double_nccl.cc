@@ -8,6 +8,7 @@
 
 #include "executor/clock.h"
 #include "executor/cuda_double_devices.h"
+#include "executor/cuda_double_fault.h"
 #include "executor/cuda_double_nccl_communicator.h"
 #include "executor/cuda_double_nccl_errors.h"
 #include "executor/cuda_double_setting.h"
@@ -78,12 +79,25 @@ Communicator give_back(ncclComm_t handle, const char* call, ncclResult_t& why) {
   return found;
 }
 
+// It is out again: the group in which it was aborted does nothing.
+void take_back(ncclComm_t handle, const Communicator& communicator) {
+  const std::lock_guard<std::mutex> lock(handles().mutex);
+  handle->communicator = communicator;
+  handle->given_back_by = nullptr;
+  DoubleMachine::get().check([](DoubleChecks& checks) { checks.on_communicator_made(); });
+}
+
+ncclResult_t refuse(const std::string& call) {
+  return nccl_failure(ncclSystemError, call + " : the double was told to fail here");
+}
+
 /// What the calling thread has in groups that it has yet to end.
 struct Group {
   int depth = 0;
   std::vector<std::pair<Communicator, std::vector<Operation>>> issued;  // by communicator
   std::vector<Communicator> attaching;                                  // that block
-  std::vector<int> aborted_on;  // the devices of what was aborted
+  std::vector<std::pair<ncclComm_t, Communicator>> aborted;
+  bool refused = false;  // a call, for which the whole group does nothing
 
   void add(const Communicator& communicator, const Operation& operation) {
     for (auto& [of, operations] : issued) {
@@ -123,7 +137,11 @@ ncclResult_t wait_for_device(int device) {
 
 // All is issued before anything is waited for: a thread may be several members.
 ncclResult_t end(Group ended) {
-  for (const int device : ended.aborted_on) wait_for_device(device);
+  if (ended.refused) {
+    for (const auto& [comm, communicator] : ended.aborted) take_back(comm, communicator);
+    return nccl_failure(ncclInternalError, "a call of the group has failed");
+  }
+  for (const auto& [comm, communicator] : ended.aborted) wait_for_device(communicator->device());
   ncclResult_t result = nccl_verdict();
   std::vector<Communicator> waited_for = std::move(ended.attaching);
   for (const auto& [communicator, operations] : ended.issued) {
@@ -147,6 +165,7 @@ ncclResult_t version(int* code) {
 }
 
 ncclResult_t unique_id(ncclUniqueId* id) {
+  if (double_fault("ncclGetUniqueId")) return refuse("ncclGetUniqueId");
   const std::string name = DoubleNcclBoard::new_name();
   std::memset(id->internal, 0, sizeof(id->internal));
   std::memcpy(id->internal, name.data(), name.size());
@@ -172,6 +191,7 @@ ncclResult_t check_config(const ncclConfig_t& config) {
 
 ncclResult_t init(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   *comm = nullptr;
+  if (double_fault("ncclCommInitRankConfig")) return refuse("ncclCommInitRankConfig");
   if (nccl_verdict() != ncclSuccess) return nccl_verdict();
   if (config != nullptr) {
     if (const ncclResult_t fit = check_config(*config); fit != ncclSuccess) return fit;
@@ -218,12 +238,16 @@ ncclResult_t destroy(ncclComm_t comm) {
 
 ncclResult_t abort(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
+  if (double_fault("ncclCommAbort")) {
+    group().refused = group().depth > 0;
+    return refuse("ncclCommAbort");
+  }
   ncclResult_t why = ncclSuccess;
   const Communicator found = give_back(comm, "ncclCommAbort", why);
   if (found == nullptr) return why;
   found->abort();
   if (group().depth == 0 || is_old()) return wait_for_device(found->device());
-  group().aborted_on.push_back(found->device());
+  group().aborted.push_back({comm, found});
   return ncclSuccess;
 }
 
@@ -245,6 +269,7 @@ ncclResult_t issue(ncclComm_t comm, const Operation& operation) {
   ncclResult_t why = ncclSuccess;
   const Communicator found = look_up(comm, operation.call(), why);
   if (found == nullptr) return why;
+  if (double_fault(operation.call())) return refuse(operation.call());
   if (nccl_verdict() != ncclSuccess) return nccl_verdict();
   if (const ncclResult_t fit = found->check(operation); fit != ncclSuccess) return fit;
   group_start();

@@ -9,6 +9,8 @@
 //    green-contexts: a driver that can confine streams to some SMs.
 //    late-sends: a send of NCCL of any size waits until it was received.
 //    nccl-2.21: an NCCL that cannot abort communicators as a group.
+//  RRFP_DOUBLE_FAULT: a call that fails, or in which the process is killed
+//    (cuda_double_fault.h).
 //  RRFP_DOUBLE_SLOW_COPIES, RRFP_DOUBLE_CONTENTION_PERCENT: a device whose
 //    copies, or kernels beside each other, take longer (cuda_double_runtime.cc,
 //    cuda_double_launchers.cc).

@@ -2,7 +2,6 @@
 #include "executor/cuda_check.h"
 #include "executor/cuda_compute.h"
 #include "executor/cuda_connections.h"
-#include "executor/cuda_environment.h"
 #include "executor/cuda_figures.h"
 #include "executor/cuda_local_transport.h"
 #include "executor/cuda_module.h"
@@ -102,7 +101,6 @@ Result<int> choose_device(const CudaSettings& settings) {
 }
 
 CudaSession* open_session(const CudaSettings& asked, std::string& error) {
-  set_cuda_environment(asked.connected());
   CudaSettings settings = asked;
   const Result<int> device = choose_device(asked);
   if (!device.ok()) {
