@@ -47,8 +47,11 @@ struct CudaSettings {
   std::size_t payload_limit = std::numeric_limits<std::size_t>::max();
   /// What waits for another process for longer is taken for lost.
   std::int64_t patience_ns = 5'000'000'000;
-  /// Processes that have met are connected within this, or none of them is.
-  std::int64_t connect_ns = 60'000'000'000;
+  /// Processes that have met are connected within this (the patience, if that is
+  /// longer), or none of them is; and they measure their links within it.
+  std::int64_t connect_ns = 300'000'000'000;
+  /// Told what that is at, where it takes long, for people; may be empty.
+  std::function<void(const std::string& what)> on_slow;
   /// Between two looks at what a stream has done; 0: look all the time.
   std::int64_t look_every_ns = 0;
   /// Matrix products of training may round their inputs to TF32.
@@ -119,7 +122,7 @@ struct CudaModule {
   /// seconds. REQUIRES: the device is listed by survey().
   void (*check)(int device, const OnCudaCheck& tell) = nullptr;
 };
-inline constexpr int kCudaModuleVersion = 7;
+inline constexpr int kCudaModuleVersion = 8;
 inline constexpr const char* kCudaModuleSymbol = "rrfp_cuda_module";
 
 }  // namespace rrfp

@@ -18,18 +18,17 @@ constexpr std::int64_t kSenderFirstNs = 500'000;
 Result<std::unique_ptr<CudaNcclChannel>> CudaNcclChannel::open(const CudaNcclFunctions& nccl,
                                                                const ncclUniqueId& id, End end,
                                                                CudaBlocks& blocks, Manner manner,
-                                                               std::int64_t connect_ns) {
+                                                               CudaPeerWait& wait) {
   std::unique_ptr<CudaNcclChannel> made(new CudaNcclChannel(end, std::move(manner)));
-  const Result<void> connected = made->connect(nccl, id, blocks, connect_ns);
+  const Result<void> connected = made->connect(nccl, id, blocks, wait);
   if (connected.ok()) return made;
   return Error{made->manner_.name + " cannot be connected: " + connected.error().message};
 }
 
 Result<void> CudaNcclChannel::connect(const CudaNcclFunctions& nccl, const ncclUniqueId& id,
-                                      CudaBlocks& blocks, std::int64_t connect_ns) {
-  const std::int64_t until_ns = MonotonicClock::read_ns() + connect_ns;
+                                      CudaBlocks& blocks, CudaPeerWait& wait) {
   Result<std::unique_ptr<CudaNcclCommunicator>> communicator =
-      CudaNcclCommunicator::create(nccl, id, 2, sends() ? 0 : 1, kMostBlocks, connect_ns);
+      CudaNcclCommunicator::create(nccl, id, 2, sends() ? 0 : 1, kMostBlocks, wait);
   if (!communicator.ok()) return communicator.error();
   communicator_ = std::move(*communicator);
   const Result<int> priority = highest_stream_priority();
@@ -41,7 +40,7 @@ Result<void> CudaNcclChannel::connect(const CudaNcclFunctions& nccl, const ncclU
   Result<std::unique_ptr<CudaMarks>> marks = CudaMarks::create(stream_);
   if (!marks.ok()) return marks.error();
   marks_ = std::move(*marks);
-  return warm_up(blocks, until_ns - MonotonicClock::read_ns());
+  return warm_up(blocks, wait);
 }
 
 // What is still under way ends when the communicator is aborted.
@@ -55,11 +54,11 @@ CudaNcclChannel::~CudaNcclChannel() {
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
-Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, std::int64_t patience_ns) {
+Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, CudaPeerWait& wait) {
   const Result<void*> block = blocks.take(kWarmUpBytes);
   if (!block.ok()) return block.error();
   Result<void> moved = issue(*block, kWarmUpBytes);
-  if (moved.ok()) moved = communicator_->wait_until_done(*marks_, patience_ns);
+  if (moved.ok()) moved = communicator_->wait_until_done(*marks_, wait);
   if (!moved.ok()) {
     communicator_->abort();  // what waits in the stream uses the block
     cudaStreamSynchronize(stream_);
@@ -68,14 +67,19 @@ Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, std::int64_t patience_
   return moved;
 }
 
-Result<double> CudaNcclChannel::measure_ns(CudaPartition& partition, std::size_t bytes) {
+Result<double> CudaNcclChannel::measure_ns(CudaPartition& partition, std::size_t bytes,
+                                           CudaPeerWait& wait) {
   const Result<CudaMemory> memory = CudaMemory::create(bytes, "the measuring of a channel");
   if (!memory.ok()) return memory.error();
+  CudaStopwatch watch;
+  if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();
   std::vector<double> all;
   for (int round = -kFigureWarmUps; round < kFigureRounds; ++round) {
-    const Result<double> ns = measure_once_ns(partition, memory->data(), bytes);
+    const Result<double> ns = measure_once_ns(watch, partition, memory->data(), bytes, wait);
     if (!ns.ok()) {
-      communicator_->abort();  // what waits in the stream would wait for good
+      // What waits in the stream would wait for good, and it uses the memory and the events.
+      communicator_->abort();
+      cudaStreamSynchronize(stream_);
       return Error{manner_.name + ": the measuring with " + std::to_string(bytes) +
                    " bytes: " + ns.error().message};
     }
@@ -84,10 +88,9 @@ Result<double> CudaNcclChannel::measure_ns(CudaPartition& partition, std::size_t
   return median_of(std::move(all));
 }
 
-Result<double> CudaNcclChannel::measure_once_ns(CudaPartition& partition, void* memory,
-                                                std::size_t bytes) {
-  CudaStopwatch watch;
-  if (Result<void> ready = watch.prepare(); !ready.ok()) return ready.error();
+Result<double> CudaNcclChannel::measure_once_ns(CudaStopwatch& watch, CudaPartition& partition,
+                                                void* memory, std::size_t bytes,
+                                                CudaPeerWait& wait) {
   if (!sends()) {
     // As in a run the send is there first, or the time would hold how late the sender came.
     sleep_for_ns(kSenderFirstNs);
@@ -96,13 +99,13 @@ Result<double> CudaNcclChannel::measure_once_ns(CudaPartition& partition, void* 
   Result<void> issued;
   Result<void> started = watch.start(stream_, [&](cudaStream_t) {
     issued = issue(memory, bytes);
-    if (issued.ok()) issued = communicator_->wait_until_ready(manner_.patience_ns);
+    if (issued.ok()) issued = communicator_->wait_until_ready(wait);
     return cudaSuccess;
   });
   if (!issued.ok()) return issued.error();
   if (!started.ok()) return started.error();
   // What a lost peer leaves in the stream does not end by itself.
-  Result<void> done = communicator_->wait_until_done(*marks_, manner_.patience_ns);
+  Result<void> done = communicator_->wait_until_done(*marks_, wait);
   if (!done.ok()) return done.error();
   return sends() ? Result<double>(0.0) : watch.ns();
 }

@@ -24,6 +24,8 @@
 
 namespace rrfp {
 
+class CudaStopwatch;
+
 class CudaNcclChannel {
  public:
   struct Transfer {
@@ -45,13 +47,13 @@ class CudaNcclChannel {
     std::int64_t patience_ns = 0;
   };
 
-  /// Waits for the other end up to `connect_ns`, and moves a few bytes so that
-  /// nothing is set up later. REQUIRES: both ends, at the same point of an order
+  /// Waits for the other end, and moves a few bytes so that nothing is set up
+  /// later. REQUIRES: both ends, at the same point of an order
   /// that all processes keep.
   static Result<std::unique_ptr<CudaNcclChannel>> open(const CudaNcclFunctions& nccl,
                                                        const ncclUniqueId& id, End end,
                                                        CudaBlocks& blocks, Manner manner,
-                                                       std::int64_t connect_ns);
+                                                       CudaPeerWait& wait);
   ~CudaNcclChannel();
   CudaNcclChannel(const CudaNcclChannel&) = delete;
   CudaNcclChannel& operator=(const CudaNcclChannel&) = delete;
@@ -65,8 +67,9 @@ class CudaNcclChannel {
   /// How long a message of `bytes` takes, once both ends have come to it: by
   /// events at the receiver, the median of some; the sender gets 0. REQUIRES:
   /// idle; both ends, at the same point of an order that all processes keep.
-  Result<double> measure_ns(CudaPartition& partition, std::size_t bytes);
+  Result<double> measure_ns(CudaPartition& partition, std::size_t bytes, CudaPeerWait& wait);
   bool sends() const { return end_ == End::kSends; }
+  const std::string& name() const { return manner_.name; }
   CudaNcclCommunicator& communicator() { return *communicator_; }
 
  private:
@@ -77,11 +80,12 @@ class CudaNcclChannel {
 
   CudaNcclChannel(End end, Manner manner) : end_(end), manner_(std::move(manner)) {}
   Result<void> connect(const CudaNcclFunctions& nccl, const ncclUniqueId& id, CudaBlocks& blocks,
-                       std::int64_t connect_ns);
-  Result<void> warm_up(CudaBlocks& blocks, std::int64_t patience_ns);
+                       CudaPeerWait& wait);
+  Result<void> warm_up(CudaBlocks& blocks, CudaPeerWait& wait);
   /// The next operation of this end, on `bytes` at `memory`.
   Result<void> issue(void* memory, std::size_t bytes);
-  Result<double> measure_once_ns(CudaPartition& partition, void* memory, std::size_t bytes);
+  Result<double> measure_once_ns(CudaStopwatch& watch, CudaPartition& partition, void* memory,
+                                 std::size_t bytes, CudaPeerWait& wait);
   /// None within the patience.
   std::optional<Error> late(std::int64_t since_ns) const;
   Error error(const Transfer& transfer, const std::string& what) const;

@@ -20,8 +20,8 @@ using Communicator = std::unique_ptr<CudaNcclCommunicator>;
 Result<Communicator> make_alone(const CudaNcclFunctions& nccl) {
   const Result<ncclUniqueId> id = make_nccl_id(nccl);
   if (!id.ok()) return id.error();
-  return CudaNcclCommunicator::create(nccl, *id, 1, 0, CudaNcclCommunicator::kAnyBlocks,
-                                      kPatienceNs);
+  CudaPeerWait wait(kPatienceNs);
+  return CudaNcclCommunicator::create(nccl, *id, 1, 0, CudaNcclCommunicator::kAnyBlocks, wait);
 }
 
 // A stream with what is moved in it.
@@ -54,7 +54,8 @@ class Mover {
   Result<void> move(const char* what, std::uint64_t word, CudaNcclCommunicator& by, Issue issue) {
     Result<void> done = fill(word);
     if (done.ok()) done = issue(from_.data(), to_.data());
-    if (done.ok()) done = by.wait_until_ready(kPatienceNs);
+    CudaPeerWait in_stream(kPatienceNs);
+    if (done.ok()) done = by.wait_until_ready(in_stream);
     if (done.ok()) done = compare(to_, word);
     if (done.ok()) done = wait(by);
     if (!done.ok()) return Error{std::string(what) + ": " + done.error().message};

@@ -32,7 +32,7 @@ Result<void> CudaNcclCommunicator::issue(const char* name, Call call) {
 
 Result<std::unique_ptr<CudaNcclCommunicator>> CudaNcclCommunicator::create(
     const CudaNcclFunctions& nccl, const ncclUniqueId& id, int ranks, int rank, int most_blocks,
-    std::int64_t patience_ns) {
+    CudaPeerWait& wait) {
   std::unique_ptr<CudaNcclCommunicator> made(new CudaNcclCommunicator(nccl));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -42,7 +42,7 @@ Result<std::unique_ptr<CudaNcclCommunicator>> CudaNcclCommunicator::create(
     made->failed_ = true;
     return made->error("ncclCommInitRankConfig", code);
   }
-  if (Result<void> ready = made->wait_until_ready(patience_ns); !ready.ok()) return ready.error();
+  if (Result<void> ready = made->wait_until_ready(wait); !ready.ok()) return ready.error();
   return made;
 }
 
@@ -57,8 +57,9 @@ CudaNcclCommunicator::~CudaNcclCommunicator() {
 
 bool CudaNcclCommunicator::finalized() {
   if (failed_) return false;
+  CudaPeerWait wait(kMostFinalizeNs);
   Result<void> begun = issue("ncclCommFinalize", nccl_.finalize);
-  return begun.ok() && wait_until_ready(kMostFinalizeNs).ok();
+  return begun.ok() && wait_until_ready(wait).ok();
 }
 
 void CudaNcclCommunicator::abort() {
@@ -73,18 +74,29 @@ void CudaNcclCommunicator::abort_together(const std::vector<CudaNcclCommunicator
     if (one != nullptr && one->communicator_ != nullptr) alive.push_back(one);
   }
   if (alive.empty()) return;
-  const CudaNcclFunctions& nccl = alive.front()->nccl_;
+  abort_in_group(alive.front()->nccl_, alive);
+  std::vector<std::thread> threads;
+  for (CudaNcclCommunicator* const one : alive) {
+    if (one->communicator_ != nullptr) threads.emplace_back([one] { one->abort(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// An abort that is accepted has told its kernels to end. Once all of a group are, the communicators
+// are NCCL's whatever the group ends in, and must not be touched again. Where one is refused the
+// group does nothing at its end but fail.
+void CudaNcclCommunicator::abort_in_group(const CudaNcclFunctions& nccl,
+                                          const std::vector<CudaNcclCommunicator*>& alive) {
   int version = 0;
   nccl.version(&version);
-  if (version >= kOldestWithGroupedAbort) {
-    nccl.group_start();
-    for (CudaNcclCommunicator* const one : alive) one->abort();
-    nccl.group_end();
-    return;
+  if (version < kOldestWithGroupedAbort || nccl.group_start() != ncclSuccess) return;
+  std::size_t accepted = 0;
+  while (accepted < alive.size() && nccl.abort(alive[accepted]->communicator_) == ncclSuccess) {
+    ++accepted;
   }
-  std::vector<std::thread> threads;
-  for (CudaNcclCommunicator* const one : alive) threads.emplace_back([one] { one->abort(); });
-  for (std::thread& thread : threads) thread.join();
+  const ncclResult_t ended = nccl.group_end();
+  if (ended != ncclSuccess && accepted < alive.size()) accepted = 0;
+  for (std::size_t i = 0; i < accepted; ++i) alive[i]->communicator_ = nullptr;
 }
 
 Result<void> CudaNcclCommunicator::send(const void* from, std::size_t bytes, int peer,
@@ -120,7 +132,7 @@ Result<bool> CudaNcclCommunicator::ready() {
   return error("NCCL reports", state);
 }
 
-Result<void> CudaNcclCommunicator::wait_until_ready(std::int64_t patience_ns) {
+Result<void> CudaNcclCommunicator::wait_until_ready(CudaPeerWait& wait) {
   const std::int64_t begin_ns = MonotonicClock::read_ns();
   // A launch takes microseconds; making a communicator, seconds.
   constexpr std::int64_t kSpinNs = 100'000;
@@ -128,31 +140,25 @@ Result<void> CudaNcclCommunicator::wait_until_ready(std::int64_t patience_ns) {
     const Result<bool> done = ready();
     if (!done.ok()) return done.error();
     if (*done) return {};
-    const std::int64_t waited_ns = MonotonicClock::read_ns() - begin_ns;
-    if (waited_ns > patience_ns) {
-      failed_ = true;
-      return Error{"NCCL was still in progress after " + std::to_string(waited_ns / 1'000'000) +
-                   " ms"};
+    if (const Result<void> on = wait.go_on("NCCL was still in progress"); !on.ok()) {
+      return failed(on.error());
     }
-    if (waited_ns > kSpinNs) sleep_for_ns(kBetweenNcclLooksNs);
+    if (MonotonicClock::read_ns() - begin_ns > kSpinNs) sleep_for_ns(kBetweenNcclLooksNs);
   }
 }
 
-Result<void> CudaNcclCommunicator::wait_until_done(CudaMarks& marks, std::int64_t patience_ns) {
-  const std::int64_t begin_ns = MonotonicClock::read_ns();
-  if (Result<void> in_stream = wait_until_ready(patience_ns); !in_stream.ok()) return in_stream;
+Result<void> CudaNcclCommunicator::wait_until_done(CudaMarks& marks, CudaPeerWait& wait) {
+  if (Result<void> in_stream = wait_until_ready(wait); !in_stream.ok()) return in_stream;
   const Result<std::int64_t> mark = marks.leave();
-  if (!mark.ok()) return mark.error();
+  if (!mark.ok()) return failed(mark.error());
   while (true) {
     const Result<std::int64_t> reached = marks.reached();
-    if (!reached.ok()) return reached.error();
+    if (!reached.ok()) return failed(reached.error());
     if (*reached >= *mark) return {};
-    // A peer that is lost shows up here.
+    // An error of a peer's shows up here; one that is gone does not.
     if (const Result<bool> well = ready(); !well.ok()) return well.error();
-    const std::int64_t waited_ns = MonotonicClock::read_ns() - begin_ns;
-    if (waited_ns > patience_ns) {
-      return Error{"the other end has not come within " + std::to_string(waited_ns / 1'000'000) +
-                   " ms"};
+    if (const Result<void> on = wait.go_on("the other end had not come"); !on.ok()) {
+      return failed(on.error());
     }
     sleep_for_ns(kBetweenNcclLooksNs);
   }

@@ -19,6 +19,7 @@
 
 #include "executor/cuda_marks.h"
 #include "executor/cuda_nccl_functions.h"
+#include "executor/cuda_peer_wait.h"
 
 namespace rrfp {
 
@@ -34,12 +35,12 @@ class CudaNcclCommunicator {
   /// As many of NCCL's thread blocks as it likes.
   static constexpr int kAnyBlocks = 0;
 
-  /// Rank `rank` of `ranks` on the current device; waits for the others up to
-  /// `patience_ns`. `most_blocks`: that move something at a time, each on an SM.
+  /// Rank `rank` of `ranks` on the current device; waits for the others.
+  /// `most_blocks`: that move something at a time, each on an SM.
   static Result<std::unique_ptr<CudaNcclCommunicator>> create(const CudaNcclFunctions& nccl,
                                                               const ncclUniqueId& id, int ranks,
                                                               int rank, int most_blocks,
-                                                              std::int64_t patience_ns);
+                                                              CudaPeerWait& wait);
   ~CudaNcclCommunicator();
   CudaNcclCommunicator(const CudaNcclCommunicator&) = delete;
   CudaNcclCommunicator& operator=(const CudaNcclCommunicator&) = delete;
@@ -52,10 +53,10 @@ class CudaNcclCommunicator {
   /// What was issued is in its stream. The error may be a peer's that was lost.
   Result<bool> ready();
   /// Looks until then.
-  Result<void> wait_until_ready(std::int64_t patience_ns);
+  Result<void> wait_until_ready(CudaPeerWait& wait);
   /// Looks until what was issued has been done, too. `marks`: of its stream.
   /// After an error it may be in the stream for good, until an abort.
-  Result<void> wait_until_done(CudaMarks& marks, std::int64_t patience_ns);
+  Result<void> wait_until_done(CudaMarks& marks, CudaPeerWait& wait);
 
   /// Work that waits in a stream for a peer ends, and all later calls fail.
   /// Waits for the device, on which no other communicator's work may wait.
@@ -66,6 +67,14 @@ class CudaNcclCommunicator {
 
  private:
   explicit CudaNcclCommunicator(const CudaNcclFunctions& nccl) : nccl_(nccl) {}
+  /// After it the communicator is aborted, not finalized.
+  Error failed(const Error& why) {
+    failed_ = true;
+    return why;
+  }
+  /// Those that it could not abort still have their communicator.
+  static void abort_in_group(const CudaNcclFunctions& nccl,
+                             const std::vector<CudaNcclCommunicator*>& alive);
   /// Calls `call(communicator)` unless aborted.
   template <typename Call>
   Result<void> issue(const char* name, Call call);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "executor/agreement.h"
-#include "executor/clock.h"
 #include "executor/cuda_error.h"
 #include "executor/cuda_memory.h"
 #include "executor/cuda_nccl_figures.h"
@@ -12,17 +10,6 @@
 namespace rrfp {
 
 namespace {
-
-std::int64_t left_ns(std::int64_t until_ns) {
-  return std::max<std::int64_t>(until_ns - MonotonicClock::read_ns(), 0);
-}
-
-// A process that only waited in vain for others leaves it to them to say what the matter is.
-Result<void> agree_on(LaneExchange& everyone, const Result<void>& opened, std::int64_t until_ns) {
-  const bool waited = !opened.ok() && left_ns(until_ns) == 0;
-  Result<void> all_are = agree(everyone, waited ? Result<void>() : opened);
-  return all_are.ok() ? agree(everyone, opened) : all_are;
-}
 
 // The all-gather of a group of lanes, in the compute stream of each: lanes start the same tasks in
 // the same order, so they also come to their sums in one order.
@@ -36,8 +23,8 @@ class NcclGather final : public CudaLaneGather {
   Result<void> gather(CudaCompute& compute, const CudaMatrix& part, float* all) override {
     Result<void> issued = lanes_.all_gather(part.data, all, part.bytes(), compute.stream());
     // What is enqueued next must not come before it.
-    if (issued.ok()) issued = lanes_.wait_until_ready(patience_ns_);
-    return issued;
+    CudaPeerWait wait(patience_ns_);
+    return issued.ok() ? lanes_.wait_until_ready(wait) : issued;
   }
 
  private:
@@ -66,13 +53,14 @@ Result<std::shared_ptr<CudaConnections>> connect_cuda(
   return std::shared_ptr<CudaConnections>(std::move(*made));
 }
 
+// What this process cannot do it says where all meet, or the others would wait for it.
 Result<std::shared_ptr<CudaNcclConnections>> CudaNcclConnections::connect(
     const CudaSettings& settings, const CudaPeers& peers,
     std::shared_ptr<CudaDevicePartitions> partitions) {
-  Result<void> chosen =
+  const Result<void> chosen =
       check_cuda("cudaSetDevice", cudaSetDevice(partitions->partition(0).device()));
-  if (!chosen.ok()) return chosen.error();
-  const Result<CudaNcclFunctions> nccl = load_cuda_nccl();
+  const Result<CudaNcclFunctions> nccl =
+      chosen.ok() ? load_cuda_nccl() : Result<CudaNcclFunctions>(chosen.error());
   const Result<CudaMeeting> meeting = meet(settings, peers, nccl);
   if (!meeting.ok()) return meeting.error();
   std::shared_ptr<CudaNcclConnections> made(
@@ -81,43 +69,53 @@ Result<std::shared_ptr<CudaNcclConnections>> CudaNcclConnections::connect(
   nccl->version(&version);
   made->version_ = nccl_version_text(version);
   // All have met just now, so all give up at the same time.
-  const std::int64_t until_ns =
-      MonotonicClock::read_ns() + std::max(settings.connect_ns, settings.patience_ns);
-  const Result<void> opened = made->open(*nccl, peers, *meeting, until_ns);
-  if (!opened.ok()) made->abort();
-  Result<void> all_opened = agree_on(*peers.everyone, opened, until_ns);
+  CudaPeerWait wait = made->wait_for_all(peers, "connecting NCCL");
+  const Result<void> opened = made->open(*nccl, peers, *meeting, wait);
+  made->give_up_unless(opened, wait);
+  Result<void> all_opened = wait.agree(opened);
   if (all_opened.ok()) return made;
   made->abort();
   return all_opened.error();
 }
 
+CudaPeerWait CudaNcclConnections::wait_for_all(const CudaPeers& peers, const char* what) const {
+  return CudaPeerWait(std::max(settings_.connect_ns, settings_.patience_ns), *peers.everyone, what,
+                      settings_.on_slow);
+}
+
+void CudaNcclConnections::give_up_unless(const Result<void>& well, CudaPeerWait& wait) {
+  if (well.ok()) return;
+  wait.give_up(well.error());
+  abort();
+}
+
 Result<void> CudaNcclConnections::open(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                                       const CudaMeeting& meeting, std::int64_t until_ns) {
-  Result<void> opened = open_channels(nccl, peers, meeting.channel_ids, until_ns);
+                                       const CudaMeeting& meeting, CudaPeerWait& wait) {
+  Result<void> opened = open_channels(nccl, peers, meeting.channel_ids, wait);
   if (!opened.ok() || settings_.grid.lanes == 1) return opened;
   const Place place = settings_.grid.place(peers.endpoint);
+  const std::string name = "the lanes of rank " + std::to_string(place.rank);
   const int first = settings_.grid.endpoint({place.replica, place.rank, 0});
-  opened =
-      open_lanes(nccl, peers, meeting.greetings[static_cast<std::size_t>(first)].lanes, until_ns);
-  if (opened.ok()) opened = warm_up_lanes(until_ns);
+  wait.begin(name);
+  opened = open_lanes(nccl, peers, meeting.greetings[static_cast<std::size_t>(first)].lanes, wait);
+  if (opened.ok()) opened = warm_up_lanes(wait);
   if (opened.ok()) return {};
-  return Error{"the lanes of rank " + std::to_string(place.rank) +
-               " cannot be connected: " + opened.error().message};
+  return Error{name + " cannot be connected: " + opened.error().message};
 }
 
 Result<void> CudaNcclConnections::open_channels(const CudaNcclFunctions& nccl,
                                                 const CudaPeers& peers,
                                                 const std::vector<ncclUniqueId>& ids,
-                                                std::int64_t until_ns) {
+                                                CudaPeerWait& wait) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto [from, to] = peers.channels[i];
     const bool sends = from == peers.endpoint;
     if (!sends && to != peers.endpoint) continue;
+    const std::string name = channel_name(settings_.grid, from, to);
+    wait.begin(name);
     Result<std::unique_ptr<CudaNcclChannel>> channel = CudaNcclChannel::open(
         nccl, ids[i], sends ? CudaNcclChannel::End::kSends : CudaNcclChannel::End::kReceives,
-        partition().blocks(),
-        {channel_name(settings_.grid, from, to), settings_.name_of_task, patience_ns()},
-        left_ns(until_ns));
+        partition().blocks(), {name, settings_.name_of_task, patience_ns()}, wait);
     if (!channel.ok()) return channel.error();
     (sends ? to_ : from_)[sends ? to : from] = channel->get();
     channels_.push_back(std::move(*channel));
@@ -126,17 +124,17 @@ Result<void> CudaNcclConnections::open_channels(const CudaNcclFunctions& nccl,
 }
 
 Result<void> CudaNcclConnections::open_lanes(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                                             const ncclUniqueId& id, std::int64_t until_ns) {
+                                             const ncclUniqueId& id, CudaPeerWait& wait) {
   Result<std::unique_ptr<CudaNcclCommunicator>> made = CudaNcclCommunicator::create(
       nccl, id, settings_.grid.lanes, settings_.grid.place(peers.endpoint).lane,
-      CudaNcclCommunicator::kAnyBlocks, left_ns(until_ns));
+      CudaNcclCommunicator::kAnyBlocks, wait);
   if (!made.ok()) return made.error();
   lanes_ = std::move(*made);
   return {};
 }
 
 // By its size NCCL chooses how a sum is carried, and each way connects at its first use.
-Result<void> CudaNcclConnections::warm_up_lanes(std::int64_t until_ns) {
+Result<void> CudaNcclConnections::warm_up_lanes(CudaPeerWait& wait) {
   constexpr std::size_t kStep = 16;
   const auto lanes = static_cast<std::size_t>(settings_.grid.lanes);
   const std::size_t largest = std::max<std::size_t>(settings_.largest_part_bytes, 1);
@@ -147,7 +145,7 @@ Result<void> CudaNcclConnections::warm_up_lanes(std::int64_t until_ns) {
   for (std::size_t bytes = 1; done.ok(); bytes = std::min(bytes * kStep, largest)) {
     done =
         lanes_->all_gather(memory->data(), memory->data() + largest, bytes, partition().compute());
-    if (done.ok()) done = lanes_->wait_until_done(partition().compute_marks(), left_ns(until_ns));
+    if (done.ok()) done = lanes_->wait_until_done(partition().compute_marks(), wait);
     if (bytes == largest) break;
   }
   if (!done.ok()) {
@@ -160,8 +158,14 @@ Result<void> CudaNcclConnections::warm_up_lanes(std::int64_t until_ns) {
 Result<std::vector<LinkFigures>> CudaNcclConnections::measure(const CudaPeers& peers,
                                                               std::size_t message_bytes,
                                                               const Result<DeviceTimes>& before) {
-  return gather_links(peers, before.ok() ? measure_channels(*this, peers, message_bytes)
-                                         : Result<std::vector<LinkFigures>>(before.error()));
+  CudaPeerWait wait = wait_for_all(peers, "measuring the channels of NCCL");
+  const Result<std::vector<LinkFigures>> mine =
+      before.ok() ? measure_channels(*this, peers, message_bytes, wait)
+                  : Result<std::vector<LinkFigures>>(before.error());
+  give_up_unless(mine.ok() ? Result<void>() : mine.error(), wait);
+  Result<std::vector<LinkFigures>> all = gather_links(peers, wait, mine);
+  if (!all.ok()) abort();
+  return all;
 }
 
 int CudaNcclConnections::sms() const {

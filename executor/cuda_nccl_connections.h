@@ -62,12 +62,16 @@ class CudaNcclConnections final : public CudaConnections {
     return found == ends.end() ? nullptr : found->second;
   }
   Result<void> open(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                    const CudaMeeting& meeting, std::int64_t until_ns);
+                    const CudaMeeting& meeting, CudaPeerWait& wait);
   Result<void> open_channels(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                             const std::vector<ncclUniqueId>& ids, std::int64_t until_ns);
+                             const std::vector<ncclUniqueId>& ids, CudaPeerWait& wait);
   Result<void> open_lanes(const CudaNcclFunctions& nccl, const CudaPeers& peers,
-                          const ncclUniqueId& id, std::int64_t until_ns);
-  Result<void> warm_up_lanes(std::int64_t until_ns);
+                          const ncclUniqueId& id, CudaPeerWait& wait);
+  Result<void> warm_up_lanes(CudaPeerWait& wait);
+  /// What all processes do together, in at most the time that they have to connect.
+  CudaPeerWait wait_for_all(const CudaPeers& peers, const char* what) const;
+  /// Where this process cannot go on the others are told, and nothing waits for them.
+  void give_up_unless(const Result<void>& well, CudaPeerWait& wait);
 
   const CudaSettings settings_;
   const std::shared_ptr<CudaDevicePartitions> partitions_;

@@ -15,12 +15,12 @@ namespace rrfp {
 
 /// Of the channels on which this process receives. The error names the channel.
 Result<std::vector<LinkFigures>> measure_channels(const CudaNcclConnections& connections,
-                                                  const CudaPeers& peers,
-                                                  std::size_t message_bytes);
+                                                  const CudaPeers& peers, std::size_t message_bytes,
+                                                  CudaPeerWait& wait);
 
 /// Those of all processes, in the order of channels. Where some could not, all
-/// get the error of the first.
-Result<std::vector<LinkFigures>> gather_links(const CudaPeers& peers,
+/// get one error, that of CudaPeerWait::agree().
+Result<std::vector<LinkFigures>> gather_links(const CudaPeers& peers, CudaPeerWait& wait,
                                               const Result<std::vector<LinkFigures>>& mine);
 
 }  // namespace rrfp

@@ -11,6 +11,7 @@
 #include "executor/agreement.h"
 #include "executor/cuda_error.h"
 #include "executor/cuda_nccl_communicator.h"
+#include "executor/cuda_peer_wait.h"
 #include "scheduler_core/random.h"
 
 namespace rrfp {
@@ -111,9 +112,10 @@ Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
   greeting.channels = digest_of(peers.channels);
   std::vector<ncclUniqueId> mine(channels_from(peers.endpoint, peers.channels));
   const Result<void> able = introduce(settings, peers, nccl, greeting, mine);
-  if (Result<void> all_able = agree(*peers.everyone, able); !all_able.ok()) {
-    return all_able.error();
-  }
+  CudaPeerWait wait(settings.connect_ns, *peers.everyone, "meeting to connect NCCL", {});
+  const Result<std::string> reason = shared_reason(*peers.everyone, able);
+  if (!reason.ok()) return able.ok() ? wait.not_all(reason.error()) : able.error();
+  if (!reason->empty()) return Error{*reason};
   Payload said(sizeof(greeting) +
                most_channels(peers.channels, settings.grid.size()) * sizeof(ncclUniqueId));
   std::memcpy(said.data(), &greeting, sizeof(greeting));
@@ -121,7 +123,7 @@ Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
     std::memcpy(said.data() + sizeof(greeting), mine.data(), mine.size() * sizeof(ncclUniqueId));
   }
   const Result<std::vector<Payload>> all = peers.everyone->exchange(std::move(said));
-  if (!all.ok()) return all.error();
+  if (!all.ok()) return wait.not_all(all.error());
   Result<CudaMeeting> meeting = read_all(*all, peers.channels, greeting.channels);
   if (!meeting.ok()) return meeting;
   if (Result<void> fine = check_gpus(meeting->greetings); !fine.ok()) return fine.error();

@@ -81,9 +81,10 @@ bool CudaNcclTransport::take_received(Delivery& delivery) {
   return false;
 }
 
-// After a failure letters are all that is left to say; one of them is about it.
+// After a failure letters are all that is left to say; one of them is about it. No tensor will be
+// taken by a peer that is lost.
 bool CudaNcclTransport::flushed() {
-  if (failed()) return control().flushed();
+  if (!status().ok()) return control().flushed();
   finish_sends();
   return idle() && control().flushed();
 }

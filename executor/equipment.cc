@@ -60,6 +60,8 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   settings.name_of_task = [program = plan.world(0, 0).program()](TaskId task) {
     return to_string(program.task(task));
   };
+  settings.connect_ns = job.meeting().agreement_patience_ns;
+  settings.on_slow = job.meeting().on_progress;
   settings.workers = plan.grid.size();
   settings.look_every_ns = between_looks_ns(settings.workers, core_count());
   if (peers.everyone != nullptr) {

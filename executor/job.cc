@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "executor/core_count.h"
+#include "executor/cuda_environment.h"
 #include "executor/module_loader.h"
 #include "executor/process_run.h"
 #include "executor/stop_signals.h"
@@ -74,15 +75,20 @@ bool Job::meets_over_tcp(TransportKind kind) {
 Result<Job> Job::open(TransportKind kind, const JobMeeting& meeting) {
   Job job;
   job.meeting_ = meeting;
-  if (kind == TransportKind::kThreads) return job;
+  if (kind == TransportKind::kThreads) {
+    if (meeting.cuda) set_cuda_environment(false);
+    return job;
+  }
   Result<void> opened;
   if (kind == TransportKind::kTcp) {
     job.kind_ = kind;
+    if (meeting.cuda) set_cuda_environment(true);
     opened = job.open_tcp_session();
   } else {
     const Result<Launch> launch = find_launch(environment);
     if (!launch.ok()) return launch.error();
     job.kind_ = kind == TransportKind::kAuto ? transport_for(*launch) : kind;
+    if (meeting.cuda) set_cuda_environment(job.kind_ != TransportKind::kThreads);
     if (job.kind_ == TransportKind::kMpi) opened = job.open_mpi_session(*launch);
     if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session();
   }
@@ -145,7 +151,8 @@ Result<void> Job::agree(const Result<void>& mine) {
   everyone_->waits_for_others("to say whether it can go on");
   Result<void> all_can = told(shared_reason(*everyone_, mine));
   everyone_->waits_for_others();
-  return all_can;
+  // Where they cannot be asked it may be for what this one has found.
+  return mine.ok() || all_can.ok() || failed_alike_ ? all_can : mine;
 }
 
 Result<void> Job::agree_on(const Terms& mine) {
@@ -159,7 +166,13 @@ Result<void> Job::agree_on(const Terms& mine) {
 // `shared`: what is wrong, in the words of all.
 Result<void> Job::told(const Result<std::string>& shared) {
   failed_alike_ = shared.ok() && !shared->empty();
-  if (!shared.ok()) return shared.error();
+  if (!shared.ok()) {
+    // Who is lost, and how that was noticed, says more than who was waited for.
+    const Result<void> looked = everyone_->look();
+    if (looked.ok()) return shared.error();
+    return Error{"before the run all processes were asked whether they can go on: " +
+                 looked.error().message};
+  }
   return failed_alike_ ? Error{*shared} : Result<void>();
 }
 
@@ -214,8 +227,8 @@ void Job::leave() {
   if (session_ != nullptr) session_->finish();
 }
 
-void Job::abort(int status) {
-  if (session_ != nullptr) session_->abort(status);
+void Job::abort(int status, const std::string& why) {
+  if (session_ != nullptr) session_->abort(status, why);
 }
 
 void Job::close(const RunOutcome& last, int status) {
@@ -224,7 +237,7 @@ void Job::close(const RunOutcome& last, int status) {
   // The others say what they waited for; then none of them may stay.
   if (speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   if (!speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  session_->abort(status);
+  session_->abort(status, "");
 }
 
 std::string describe(const RunOutcome& outcome) {

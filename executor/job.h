@@ -37,6 +37,9 @@ std::string_view name_of(TransportKind kind);
 /// How processes wait for each other beside a run, in which they tell each other
 /// that they are alive.
 struct JobMeeting {
+  /// Runs compute on CUDA devices, for which the environment is set while the
+  /// process has one thread.
+  bool cuda = false;
   /// Until all have come.
   std::int64_t patience_ns = 60'000'000'000;
   /// Until all agree, or leave. What one of them does before, to open a device
@@ -47,6 +50,8 @@ struct JobMeeting {
   /// Told where one of them does not come at all and MPI cannot be left: ends the
   /// process.
   std::function<void(const std::string& who_waited)> on_late;
+  /// Told of other work that takes long before a run, by whoever does it.
+  std::function<void(const std::string& what)> on_progress;
 };
 
 class Job {
@@ -84,6 +89,9 @@ class Job {
   /// leave, and each has said why.
   bool failed_alike() const { return failed_alike_; }
 
+  /// How the processes wait for each other beside a run, and whom that is told.
+  const JobMeeting& meeting() const { return meeting_; }
+
   /// The collective of one lane's group, for devices that compute. Every process
   /// calls it once, at the same point; over threads, once for each place, from
   /// one thread.
@@ -102,8 +110,9 @@ class Job {
 
   /// Leaves in an orderly way, as all other processes do.
   void leave();
-  /// Ends all processes of the job, at once. Returns where workers are threads.
-  void abort(int status);
+  /// Ends all processes of the job, at once; over TCP the others can tell `why`.
+  /// Returns where workers are threads.
+  void abort(int status, const std::string& why);
   /// Leaves in an orderly way where every run completed; else ends all processes
   /// of the job, with `status`. Returns where workers are threads.
   void close(const RunOutcome& last, int status);

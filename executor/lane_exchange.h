@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,15 @@ class LaneExchange {
   /// it does so for `after_ns`, and lanes are processes. May be empty.
   virtual void on_slow([[maybe_unused]] std::int64_t after_ns,
                        [[maybe_unused]] std::function<void(int lane)> handler) {}
+
+  /// Whether all can still come to the next exchange; does not wait. For whoever
+  /// waits for the others by other means. The error, where lanes can tell each
+  /// other: one is lost (not over MPI, whose runtime ends the job), or has said
+  /// warn().
+  virtual Result<void> look() { return {}; }
+  /// This lane cannot go on. It still comes to the next exchange, which is where
+  /// it says so to all alike; until then the others learn it by look().
+  virtual void warn([[maybe_unused]] const std::string& why) {}
 };
 
 /// One lane: gives back what it gets.

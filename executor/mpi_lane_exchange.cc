@@ -12,6 +12,8 @@ namespace rrfp {
 namespace {
 
 constexpr int kPartTag = 1;
+constexpr int kWarningTag = 2;
+constexpr std::size_t kMostWarning = 1024;  // which leaves without its receiver
 // Lanes come at about the same time; who waits for longer gives its core away.
 constexpr std::int64_t kSpinNs = 1'000'000;
 constexpr std::int64_t kBetweenLooksNs = 50'000;
@@ -73,6 +75,30 @@ Result<std::vector<Payload>> MpiLaneExchange::exchange(Payload mine) {
   // What MPI may write to still must stay; the job is about to end.
   static_cast<void>(round.release());
   return parts;
+}
+
+void MpiLaneExchange::warn(const std::string& why) {
+  warning_ = why.substr(0, kMostWarning);
+  for (int lane = 0; lane < lanes_; ++lane) {
+    if (lane == lane_) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(warning_.data(), static_cast<int>(warning_.size()), MPI_BYTE, lane, kWarningTag,
+              communicator_, &request);
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  }
+}
+
+Result<void> MpiLaneExchange::look() {
+  int came = 0;
+  int size = 0;
+  MPI_Status status;
+  const int code = MPI_Iprobe(MPI_ANY_SOURCE, kWarningTag, communicator_, &came, &status);
+  if (code != MPI_SUCCESS || came == 0) return {};
+  MPI_Get_count(&status, MPI_BYTE, &size);
+  std::string why(static_cast<std::size_t>(size), ' ');
+  MPI_Recv(why.data(), size, MPI_BYTE, status.MPI_SOURCE, kWarningTag, communicator_,
+           MPI_STATUS_IGNORE);
+  return Error{"process " + std::to_string(status.MPI_SOURCE) + ": " + why};
 }
 
 // Looks at all of them: who is here is asked for afterwards.

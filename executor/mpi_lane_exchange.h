@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "executor/lane_exchange.h"
@@ -26,6 +27,8 @@ class MpiLaneExchange final : public LaneExchange {
   int lanes() const override { return lanes_; }
   Result<std::vector<Payload>> exchange(Payload mine) override;
   void on_slow(std::int64_t after_ns, std::function<void(int lane)> handler) override;
+  Result<void> look() override;
+  void warn(const std::string& why) override;
 
  private:
   // One exchange under way: what MPI reads and writes.
@@ -42,6 +45,7 @@ class MpiLaneExchange final : public LaneExchange {
   int lane_ = 0;
   std::int64_t slow_after_ns_ = 0;
   std::function<void(int)> on_slow_;
+  std::string warning_;  // is on its way
   bool broken_ = false;  // one that was given up: its messages may come still
 };
 

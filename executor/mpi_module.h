@@ -34,7 +34,7 @@ struct MpiModule {
   /// lives; there is at most one per process.
   ProcessSession* (*open)(const MpiSettings& settings, std::string& error) = nullptr;
 };
-inline constexpr int kMpiModuleVersion = 5;
+inline constexpr int kMpiModuleVersion = 6;
 inline constexpr const char* kMpiModuleSymbol = "rrfp_mpi_module";
 
 }  // namespace rrfp

@@ -48,7 +48,7 @@ class Session final : public ProcessSession {
   Transport& transport() override { return *transport_; }
   std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
                                               std::int64_t patience_ns) override;
-  [[noreturn]] void abort(int status) override {
+  [[noreturn]] void abort(int status, const std::string&) override {
     MPI_Abort(communicator_, status);
     std::_Exit(status);
   }

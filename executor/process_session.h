@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "executor/lane_exchange.h"
 #include "executor/transport.h"
@@ -22,8 +23,9 @@ class ProcessSession {
   /// whoever uses the exchange.
   virtual std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
                                                       std::int64_t patience_ns) = 0;
-  /// Ends all processes of the job, at once.
-  [[noreturn]] virtual void abort(int status) = 0;
+  /// Ends all processes of the job, at once. `why`: for the others, where they
+  /// can be told (not over MPI); may be empty.
+  [[noreturn]] virtual void abort(int status, const std::string& why) = 0;
   /// Leaves the job in an orderly way. REQUIRES: everybody does. Waits for them,
   /// with a bound: over TCP it then leaves alone, over MPI all of them are ended.
   virtual void finish() = 0;

@@ -24,8 +24,9 @@ struct TcpFrame {
     kLetter,   ///< of the transport
     kPart,     ///< of exchange `number`: what a lane brings
     kNoLane,   ///< of exchange `number`: this lane comes no more
+    kWarning,  ///< of exchange `number`: this lane cannot go on, and why
     kBarrier,  ///< has met all others
-    kAbort,    ///< the job ends, with status `number`
+    kAbort,    ///< the job ends, with status `number`, and why, where it is to be told
     kLeave,    ///< the last frame of a process that leaves in an orderly way
   };
   Kind kind = Kind::kLetter;
@@ -43,7 +44,7 @@ Result<void> check_frame(const TcpFrame& frame, int from, int to);
 
 inline constexpr std::uint64_t kTcpMagic = 0x7066'7272'7463'7031;  // "1pctrrfp"
 /// Letters of another size are another version.
-inline constexpr std::uint32_t kTcpVersion = (1U << 16) | sizeof(TcpFrame);
+inline constexpr std::uint32_t kTcpVersion = (2U << 16) | sizeof(TcpFrame);
 
 /// The first words of whoever connects.
 struct TcpHello {

@@ -7,6 +7,8 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,11 +24,15 @@ class TcpLaneParts {
   struct Lane {
     std::deque<Payload> parts;  // of rounds to come, in order
     bool gone = false;          // there will be no others
+    std::string warning;        // why it cannot go on; empty: it can
   };
   /// Of process `from` in exchange `number`. Stays where it is until erased.
   Lane& of(int number, int from) { return lanes_[{number, from}]; }
   void erase(int number, int from) { lanes_.erase({number, from}); }
-  void end(const std::string& why) { ended_ = why; }
+  /// The first reason is kept.
+  void end(const std::string& why) {
+    if (ended_.empty()) ended_ = why;
+  }
   const std::string& ended() const { return ended_; }
 
  private:
@@ -51,11 +57,18 @@ class TcpLaneExchange final : public LaneExchange {
     on_slow_ = std::move(handler);
   }
   void leave() override;
+  Result<void> look() override;
+  void warn(const std::string& why) override;
 
  private:
   void send_to_others(TcpFrame::Kind kind, const Payload& payload);
-  /// The part of process `member` that comes next, waited for.
-  Result<Payload> part_of(int member, std::int64_t slow_from_ns, std::int64_t until_ns);
+  /// Until the parts of all others are here, or one of them cannot come.
+  void wait_for_parts(std::int64_t slow_from_ns, std::int64_t until_ns);
+  /// Whose part is not here: one that cannot come any more, else the first.
+  std::optional<int> first_missing() const;
+  bool cannot_come(int member) const;
+  /// Why there is no part of `member`.
+  Error missing(int member) const;
 
   TcpMesh& mesh_;
   TcpLaneParts& parts_;

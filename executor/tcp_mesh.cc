@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <cstring>
 
 namespace rrfp {
 
@@ -30,9 +31,12 @@ void TcpMesh::send(TcpFrame frame, int to, Payload payload) {
   links_[static_cast<std::size_t>(to)]->send(frame, std::move(payload));
 }
 
-void TcpMesh::send_to_all(const TcpFrame& frame) {
+void TcpMesh::send_to_all(const TcpFrame& frame, const std::string& text) {
   for (int process = 0; process < processes(); ++process) {
-    if (process != process_) send(frame, process, Payload());
+    if (process == process_) continue;
+    Payload payload(text.size());
+    if (!text.empty()) std::memcpy(payload.data(), text.data(), text.size());
+    send(frame, process, std::move(payload));
   }
 }
 

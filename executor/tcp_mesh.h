@@ -43,7 +43,7 @@ class TcpMesh final : public TcpLink::Owner {
 
   /// REQUIRES: another process; letter.bytes is the size of `payload`.
   void send(TcpFrame frame, int to, Payload payload);
-  void send_to_all(const TcpFrame& frame);
+  void send_to_all(const TcpFrame& frame, const std::string& text = {});
   bool flushed() const;
 
   /// Tells of some of what has come, if anything has.

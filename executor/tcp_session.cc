@@ -18,6 +18,10 @@ namespace {
 // How long the last word to the others may take.
 constexpr std::int64_t kFarewellNs = 300'000'000;
 
+std::string text_of(const Payload& payload) {
+  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+}
+
 class TcpSession final : public ProcessSession {
  public:
   TcpSession(std::unique_ptr<boost::asio::io_context> context, std::vector<TcpSocket> sockets,
@@ -36,7 +40,7 @@ class TcpSession final : public ProcessSession {
   Transport& transport() override { return transport_; }
   std::unique_ptr<LaneExchange> lane_exchange(int group, int lane,
                                               std::int64_t patience_ns) override;
-  [[noreturn]] void abort(int status) override;
+  [[noreturn]] void abort(int status, const std::string& why) override;
   void finish() override;
 
   /// All have met all others. The error: one has not, within the patience. Once.
@@ -67,8 +71,9 @@ class TcpSession final : public ProcessSession {
 void TcpSession::take(const TcpFrame& frame, Payload payload) {
   const int from = frame.letter.from;
   const auto at = static_cast<std::size_t>(from);
-  const bool of_exchange =
-      frame.kind == TcpFrame::Kind::kPart || frame.kind == TcpFrame::Kind::kNoLane;
+  const bool of_exchange = frame.kind == TcpFrame::Kind::kPart ||
+                           frame.kind == TcpFrame::Kind::kNoLane ||
+                           frame.kind == TcpFrame::Kind::kWarning;
   // Others may have begun the exchange that is next here, and none behind it: that takes a part of
   // this process.
   if (of_exchange && frame.number > exchanges_) {
@@ -86,12 +91,16 @@ void TcpSession::take(const TcpFrame& frame, Payload payload) {
     case TcpFrame::Kind::kNoLane:
       parts_.of(frame.number, from).gone = true;
       break;
+    case TcpFrame::Kind::kWarning:
+      parts_.of(frame.number, from).warning = text_of(payload);
+      break;
     case TcpFrame::Kind::kBarrier:
       came_[at] = true;
       break;
     case TcpFrame::Kind::kAbort: {
-      const std::string why = "process " + std::to_string(from) + " ended the job with status " +
-                              std::to_string(frame.number);
+      std::string why = "process " + std::to_string(from) + " ended the job with status " +
+                        std::to_string(frame.number);
+      if (!payload.empty()) why += ": " + text_of(payload);
       transport_.end(why);
       parts_.end(why);
       break;
@@ -166,11 +175,11 @@ Result<void> TcpSession::come_so_far() {
                ", which has not met all others"};
 }
 
-void TcpSession::abort(int status) {
+void TcpSession::abort(int status, const std::string& why) {
   TcpFrame frame;
   frame.kind = TcpFrame::Kind::kAbort;
   frame.number = status;
-  mesh_.send_to_all(frame);
+  mesh_.send_to_all(frame, why);
   mesh_.wait_for([this] { return mesh_.flushed(); }, MonotonicClock::read_ns() + kFarewellNs);
   std::_Exit(status);
 }

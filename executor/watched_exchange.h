@@ -30,6 +30,8 @@ class WatchedExchange final : public LaneExchange {
   int lanes() const override { return all_->lanes(); }
   Result<std::vector<Payload>> exchange(Payload mine) override;
   void leave() override { all_->leave(); }
+  Result<void> look() override { return all_->look(); }
+  void warn(const std::string& why) override { all_->warn(why); }
 
  private:
   const std::unique_ptr<LaneExchange> all_;

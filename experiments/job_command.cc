@@ -43,6 +43,15 @@ Terms terms_of(std::string_view command, const Options& options, const JobInputs
   return terms;
 }
 
+bool is_on_cuda(const Options& options) {
+  for (const OptionRow& row : options.rows()) {
+    if (row.name != "device") continue;
+    const std::string device = options.text_or("device", "");
+    return device == "cuda" || device == "synthetic";
+  }
+  return false;
+}
+
 }  // namespace
 
 JobCommand::JobCommand(std::string_view name, TransportKind transport, Terminal& terminal)
@@ -85,6 +94,7 @@ void JobCommand::on_late(const Result<void>& able, const std::string& who_waited
 Result<void> JobCommand::meet(const Result<void>& able, const Options* options,
                               const JobInputs& inputs) {
   JobMeeting meeting;
+  meeting.cuda = options != nullptr && is_on_cuda(*options);
   if (!able.ok()) {
     meeting.patience_ns = kPatienceToTellNs;
   } else if (const std::optional<std::int64_t> given_ns = given_patience_ns(*options)) {
@@ -94,6 +104,7 @@ Result<void> JobCommand::meet(const Result<void>& able, const Options* options,
   // The job keeps it.
   meeting.on_slow = [this, able](const std::string& who_waits) { on_slow(able, who_waits); };
   meeting.on_late = [this, able](const std::string& who_waited) { on_late(able, who_waited); };
+  meeting.on_progress = [this](const std::string& what) { tell(what); };
   Result<Job> opened = Job::open(transport_, meeting);
   if (!opened.ok()) return able.ok() ? opened.error() : able.error();
   job_.emplace(std::move(*opened));
@@ -122,7 +133,7 @@ Result<ExitStatus> JobCommand::fail(const Error& error) {
   }
   tell("process " + std::to_string(job_->processes()->transport().endpoint()) + ": " +
        error.message);
-  job_->abort(static_cast<int>(ExitStatus::kWrong));
+  job_->abort(static_cast<int>(ExitStatus::kWrong), error.message);
   return ExitStatus::kWrong;
 }
 

@@ -372,11 +372,12 @@ TEST_F(CudaDouble, AnEventIsDestroyedBeforeItsStreamGetsThere) {
 // would have 2^30 of them, and its stream would not end within 17 minutes, whoever waits for it.
 TEST(CudaWorkLength, AProductTakesItsShareOfALongChain) {
   const double many_ns = 1'024'000;
-  EXPECT_NEAR(CudaWorkLength::product_ns(32'000, many_ns), 1'000, 1);
-  EXPECT_NEAR(CudaWorkLength::product_ns(40'000, many_ns), 992, 1) << "with an overhead of 8 us";
-  EXPECT_EQ(CudaWorkLength::product_ns(9'000'000, many_ns), 500);
-  EXPECT_EQ(CudaWorkLength::product_ns(0, many_ns), 1'000);
-  EXPECT_GT(CudaWorkLength::product_ns(0, 0), 0);
+  EXPECT_NEAR(CudaWorkMeasurement::product_ns(32'000, many_ns), 1'000, 1);
+  EXPECT_NEAR(CudaWorkMeasurement::product_ns(40'000, many_ns), 992, 1)
+      << "with an overhead of 8 us";
+  EXPECT_EQ(CudaWorkMeasurement::product_ns(9'000'000, many_ns), 500);
+  EXPECT_EQ(CudaWorkMeasurement::product_ns(0, many_ns), 1'000);
+  EXPECT_GT(CudaWorkMeasurement::product_ns(0, 0), 0);
 }
 
 // Without it, completion is seen by events; either way marks never go back.

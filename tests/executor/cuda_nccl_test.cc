@@ -280,6 +280,21 @@ TEST_F(CudaNccl, AllChannelsAreGivenUpAtOnce) {
   unsetenv("RRFP_DOUBLE_WITH");
 }
 
+// The first of two calls is accepted, and the group then does nothing for either.
+TEST_F(CudaNccl, AChannelThatAGroupRefusesToAbortIsAbortedAlone) {
+  connect({1, 3, 1});
+  send(1, 0, 1'000'000, 1);
+  send(1, 2, 1'000'000, 2);
+  std::vector<Letter> came;
+  look_until({1}, came, [] { return spinning_kernels(1) == 2; });
+  setenv("RANK", "1", 1);
+  setenv("RRFP_DOUBLE_FAULT", "1,ncclCommAbort,2,fail", 1);
+  connections_[1]->abort();
+  unsetenv("RRFP_DOUBLE_FAULT");
+  unsetenv("RANK");
+  EXPECT_EQ(spinning_kernels(1), 0);
+}
+
 // As above, by whoever lets go of connections that are not idle.
 TEST_F(CudaNccl, ConnectionsThatAreLetGoOfGiveUpAllChannelsAtOnce) {
   connect({1, 3, 1});

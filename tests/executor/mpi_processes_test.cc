@@ -124,7 +124,7 @@ TEST(ProcessesOfMpi, ALaneThatDoesNotComeIsAnError) {
   ASSERT_FALSE(all.ok());
   say(all.error().message);
   EXPECT_FALSE(everyone->exchange(Payload(1)).ok());
-  session->abort(5);
+  session->abort(5, "");
 }
 
 TEST(ProcessesOfMpi, PartsOfDifferentSizesAreAnError) {
@@ -141,7 +141,7 @@ TEST(ProcessesOfMpi, PartsOfDifferentSizesAreAnError) {
   ASSERT_FALSE(all.ok());
   say(all.error().message);
   sleep_for_ms(300);  // the other one says it too
-  session->abort(5);
+  session->abort(5, "");
 }
 
 TEST(ProcessesOfMpi, WhoHasDoneItsPartDoesNotWaitForEver) {

@@ -150,5 +150,71 @@ TEST(TcpLaneExchange, ALostLaneIsAnErrorAtOnceAndNothingIsBegunWithoutIt) {
   EXPECT_LT(MonotonicClock::read_ns() - begin_ns, kLong / 2);
 }
 
+// Whoever it is; here the last, while the first does not come yet.
+TEST(TcpLaneExchange, ALostMemberIsNoticedBeforeItsTurn) {
+  auto job = open_job(3);
+  ASSERT_FALSE(job.empty());
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  std::atomic<bool> over = false;
+  in_each(3, [&](int self) {
+    std::unique_ptr<ProcessSession>& session = job[static_cast<std::size_t>(self)];
+    auto exchange = session->lane_exchange(0, self, kLong);
+    if (self == 2) {
+      exchange.reset();
+      session.reset();
+    } else if (self == 1) {
+      EXPECT_EQ(message_of(exchange->exchange(payload_of(1))),
+                "lane 1 waited for process 2, which is lost");
+      over = true;
+    } else {
+      while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns, kLong / 2);
+}
+
+// What a look says once it says something.
+std::string look_of(LaneExchange& exchange) {
+  const std::int64_t give_up_ns = MonotonicClock::read_ns() + kLong;
+  while (MonotonicClock::read_ns() < give_up_ns) {
+    if (const Result<void> well = exchange.look(); !well.ok()) return well.error().message;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return "nothing";
+}
+
+TEST(TcpLaneExchange, ALookTellsOfALossAndDoesNotWait) {
+  auto job = open_job(2);
+  ASSERT_FALSE(job.empty());
+  std::atomic<bool> looked = false;
+  in_each(2, [&](int self) {
+    std::unique_ptr<ProcessSession>& session = job[static_cast<std::size_t>(self)];
+    auto exchange = session->lane_exchange(0, self, kLong);
+    if (self == 1) {
+      while (!looked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      exchange.reset();
+      session.reset();
+      return;
+    }
+    EXPECT_TRUE(exchange->look().ok());
+    looked = true;
+    EXPECT_EQ(look_of(*exchange), "process 1 is lost: it has closed the connection");
+  });
+}
+
+TEST(TcpLaneExchange, AWarningIsSeenAtOnceAndTheExchangeStillTakesPlace) {
+  auto job = open_job(2);
+  ASSERT_FALSE(job.empty());
+  in_each(2, [&](int self) {
+    const auto exchange = job[static_cast<std::size_t>(self)]->lane_exchange(0, self, kLong);
+    if (self == 1) {
+      exchange->warn("its device is broken");
+    } else {
+      EXPECT_EQ(look_of(*exchange), "process 1: its device is broken");
+    }
+    EXPECT_TRUE(exchange->exchange(payload_of(self)).ok());
+  });
+}
+
 }  // namespace
 }  // namespace rrfp
