@@ -47,22 +47,24 @@ std::vector<std::size_t> CudaQueueDevice::block_sizes(const Program& program) co
   return sizes;
 }
 
-// Where nobody waits for another process, what is more than this worker's share of half of the free
-// memory is allocated as it is needed: few of an iteration's tensors are there at a time, as a
-// rule.
+// Few of an iteration's tensors and activations are there at a time, as a rule.
+Result<std::optional<std::size_t>> CudaQueueDevice::reserve_bytes() const {
+  if (settings_.connected()) return std::optional<std::size_t>();
+  std::size_t left = 0;
+  std::size_t all = 0;
+  Result<void> asked = check_cuda("cudaMemGetInfo", cudaMemGetInfo(&left, &all));
+  if (!asked.ok()) return asked.error();
+  return std::optional(left / 2 / static_cast<std::size_t>(settings_.workers));
+}
+
 Result<void> CudaQueueDevice::reserve(const Program& program) {
   std::vector<std::size_t> sizes = block_sizes(program);
-  if (!settings_.connected()) {
-    std::size_t left = 0;
-    std::size_t all = 0;
-    Result<void> asked = check_cuda("cudaMemGetInfo", cudaMemGetInfo(&left, &all));
-    if (!asked.ok()) return asked;
-    const std::size_t share = left / 2 / static_cast<std::size_t>(settings_.workers);
-    const std::size_t needed = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-    if (needed > std::max(share, partition_.blocks().bytes())) {
-      partition_.blocks().allocate_as_needed();
-      return {};
-    }
+  const Result<std::optional<std::size_t>> most = reserve_bytes();
+  if (!most.ok()) return most.error();
+  const std::size_t needed = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+  if (*most && needed > std::max(**most, partition_.blocks().bytes())) {
+    partition_.blocks().allocate_as_needed();
+    return {};
   }
   return partition_.blocks().reserve(std::move(sizes));
 }

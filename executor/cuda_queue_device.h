@@ -64,8 +64,12 @@ class CudaQueueDevice : public Device {
   Result<void> start_over();
   /// Of all tensors of an iteration that this rank makes or gets.
   std::vector<std::size_t> block_sizes(const Program& program) const;
-  /// For begin(): blocks for all of them, so that none is allocated later. See
-  /// CudaBlocks. In one process only where they take little of the memory.
+  /// What may be reserved for one purpose before an iteration: where nobody waits
+  /// for another process, this worker's share of half of the free memory, and what
+  /// takes more is allocated as it is needed. None: everything.
+  Result<std::optional<std::size_t>> reserve_bytes() const;
+  /// For begin(): blocks for all of them within reserve_bytes(), so that none is
+  /// allocated later. See CudaBlocks.
   Result<void> reserve(const Program& program);
 
  private:

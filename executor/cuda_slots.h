@@ -7,8 +7,9 @@
 // one is no longer than it, and longer than the slots of the class before.
 //
 // A class has as many slots as blocks of its lengths can be out at a time: no
-// more than there are, nor than the budget lets through. Which lengths share a
-// class is chosen so that all slots together take the least memory.
+// more than the order in which they come and go allows, where that is known, nor
+// than the budget lets through. Which lengths share a class is chosen so that all
+// slots together take the least memory.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -20,11 +21,19 @@
 
 namespace rrfp {
 
+/// At which moments a block may be out: `from`, at which it is taken, to before
+/// `until`. Where nothing is known, all blocks are out at one moment.
+struct Moments {
+  int from = 0;
+  int until = 1;
+};
+
 /// A block that is taken once.
 struct SlotDemand {
   std::size_t bytes = 0;
   /// At least so much of the budget is in use while it is out.
   std::int64_t counted_bytes = 0;
+  Moments out = {};
 };
 
 struct SlotClass {
@@ -32,10 +41,10 @@ struct SlotClass {
   std::size_t slots = 0;
 };
 
-/// In ascending order of bytes. Whichever of the blocks are out, in whatever
-/// order they came: where what they count is within the budget, every one that
-/// still fits the budget finds a slot in the first class that is long enough.
-/// REQUIRES: bytes > 0, counted_bytes > 0.
+/// In ascending order of bytes. Whichever blocks are out, each at moments of its
+/// own: where what they count is within the budget, every one that still fits the
+/// budget finds a slot in the first class that is long enough.
+/// REQUIRES: bytes > 0, counted_bytes > 0, 0 <= from < until.
 std::vector<SlotClass> slot_classes(std::vector<SlotDemand> demands,
                                     std::optional<std::int64_t> budget_bytes);
 

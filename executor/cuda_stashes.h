@@ -1,6 +1,6 @@
 // What the microbatches of a rank's stages keep between their passes, in an
-// arena that has room for whatever the budget of the rank's scheduler lets
-// through.
+// arena that has room for whatever the order of the rank's tasks, as far as it
+// binds, and the budget of its scheduler let through.
 //
 // A microbatch keeps two blocks of a stage: one until I, during which all of its
 // activation is counted, and one until W, of which its stash is what is counted
@@ -20,17 +20,29 @@
 #include "executor/cuda_arena.h"
 #include "executor/cuda_model_stage.h"
 #include "scheduler_core/admission.h"
+#include "scheduler_core/policy.h"
 
 namespace rrfp {
+
+/// What bounds the microbatches that a rank keeps at a time.
+struct StashLimits {
+  std::span<const Task> order = {};  ///< of all its tasks
+  int window = kNoWindow;            ///< in which the scheduler keeps to the order
+  int queue_depth = 1;               ///< tasks that a device is given before their end is seen
+  std::optional<std::int64_t> budget_bytes = {};
+  /// Where more would have to be reserved, memory is allocated as it is needed;
+  /// none: never.
+  std::optional<std::size_t> reserve_bytes = {};
+};
 
 class CudaStashes {
  public:
   /// Nothing is kept any more; there is room for microbatches of these lengths
-  /// (by root) of `rank`'s stages, as many as are within its budget. None: for
-  /// all of them. REQUIRES: no work is under way.
+  /// (by root) of `rank`'s stages, as many as are within the limits. REQUIRES:
+  /// no work is under way.
   Result<void> begin(const ModelSpec& spec, const std::vector<StageCut>& cuts,
                      const std::vector<std::span<const int>>& lengths, const Program& program,
-                     int rank, std::optional<std::int64_t> budget_bytes);
+                     int rank, const StashLimits& limits);
 
   /// Takes what a microbatch keeps of a stage, before its F.
   Result<void> keep(const ModelSpec& spec, const StageCut& cut, std::span<const int> lengths,

@@ -64,7 +64,12 @@ std::optional<std::int64_t> CudaTrainingDevice::budget_bytes() const {
 Result<void> CudaTrainingDevice::begin_stashes() {
   std::vector<std::span<const int>> lengths_of;
   for (int m = 0; m < microbatches_; ++m) lengths_of.push_back(lengths(m));
-  return stashes_.begin(spec(), cuts_, lengths_of, world_->program(), place().rank, budget_bytes());
+  const Result<std::optional<std::size_t>> most = reserve_bytes();
+  if (!most.ok()) return most.error();
+  const StashLimits limits{world_->schedule().ranks[static_cast<std::size_t>(place().rank)],
+                           world_->input().policy.window, world_->input().queue_depth,
+                           budget_bytes(), *most};
+  return stashes_.begin(spec(), cuts_, lengths_of, world_->program(), place().rank, limits);
 }
 
 Result<void> CudaTrainingDevice::reserve_losses() {

@@ -3,7 +3,7 @@
 //
 // Tensors between ranks are blocks of the partition that the transport copies
 // to another virtual device, or sends to another GPU; what a microbatch keeps between its passes is
-// in the rank's arena, which has room for whatever the budget of the rank's scheduler lets through.
+// in the rank's arena, which has room for whatever the rank's order and budget let through.
 //
 // Invariants: those of CudaQueueDevice, and
 //  1. What a task computes depends on its inputs and on its stage's weights

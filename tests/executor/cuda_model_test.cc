@@ -327,7 +327,7 @@ TEST_F(CudaModel, GradientsTravelInOnePieceAndComeBack) {
 // What is planted: a stash that is given back while its pass is under way.
 TEST_F(CudaModel, ADoubleObjectsToAStashThatIsGivenBackTooEarly) {
   CudaArena arena;
-  ASSERT_TRUE(arena.begin({{{1 << 16, 1}}}, std::nullopt).ok());
+  ASSERT_TRUE(arena.begin({{{1 << 16, 1}}}, {}).ok());
   std::byte* const block = *arena.take(0, 1 << 16);
   // The stream is busy for 50 ms before it gets there.
   ASSERT_EQ(launch_matrix_chain(1, 50'000, {}, compute_->stream()), cudaSuccess);

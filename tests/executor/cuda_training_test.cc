@@ -225,6 +225,25 @@ TEST_F(CudaTraining, KeepsToTheBudgetAndSaysHowMuchItHeld) {
   EXPECT_GT(unlimited, trained.largest_budget_bytes) << "else the budget limits nothing";
 }
 
+// In one process, where there is no need to refuse what may fit: one microbatch at a time does.
+TEST_F(CudaTraining, TrainsOneMicrobatchAtATimeWhereAllWouldNotFit) {
+  TrainingSetup setup = small_setup();
+  setup.spec.model.width = 32;
+  setup.spec.model.mlp_width = 128;
+  setup.spec.data.shortest = setup.spec.data.longest = 32;
+  setup.steps = 1;
+  Case input = case_of({1, 48, false});
+  input.policy.hint.name = "bf";
+  constexpr std::size_t kActivations = std::size_t{6} << 20;
+  constexpr std::size_t kLeft = kActivations + (std::size_t{32} << 20);  // the workspace of cuBLAS
+  const Result<CudaMemory> taken = CudaMemory::create(DoubleMachine::kBytes - kLeft, "the test");
+  ASSERT_TRUE(taken.ok());
+  const Trained trained = train(setup, input);
+  expect_near(trained, setup);
+  EXPECT_GT(static_cast<std::size_t>(48 * trained.most_stash_bytes), kActivations)
+      << "else all of them fit";
+}
+
 TEST_F(CudaTraining, TrainsAnEncoderThatJoinsTheDecoderAndFrozenStages) {
   TrainingSetup setup = small_setup();
   setup.spec.model.blocks = 5;
