@@ -19,3 +19,11 @@ def read_result(path, schema, what):
 
 def read_summary(path):
     return read_result(path, "rrfp.sweep/1", "a summary of a sweep")
+
+
+def name_of_varying(entry):
+    """The preset of an entry of "variability", or its model."""
+    if isinstance(entry, dict):
+        named = entry.get("preset") or entry.get("from_preset") or entry.get("model")
+        return named or json.dumps(entry)
+    return str(entry)

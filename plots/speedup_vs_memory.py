@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 from matplotlib.lines import Line2D  # noqa: E402
 
 from figure_file import fail, save  # noqa: E402
-from result_file import read_summary  # noqa: E402
+from result_file import name_of_varying, read_summary  # noqa: E402
 
 COLOURS = {
     "1f1b": "#E69F00",
@@ -53,18 +53,25 @@ def hint_of(policy):
     return policy["hint"] or policy["name"].split()[0].rstrip(",")
 
 
-def describe_model(model):
-    if model["model"] == "spikes":
-        return f"{100 * model['probability']:g} % of messages late"
-    what = {"compute": "compute", "latency": "latency"}[model["on"]]
-    if model.get("scope") == "microbatch":
-        what = "microbatch"
-    return f"{what} CV {model['cv']:g}"
+def describe_varying(entry):
+    """An entry of "variability": the name of its preset, or what its model says of itself."""
+    name = name_of_varying(entry)
+    if not isinstance(entry, dict) or name != entry.get("model"):
+        return name
+    if name == "spikes" and "probability" in entry:
+        return f"{100 * entry['probability']:g} % of messages late"
+    what = "microbatch" if entry.get("scope") == "microbatch" else entry.get("on", "")
+    if name == "lognormal" and "cv" in entry:
+        return f"{what} CV {entry['cv']:g}"
+    return f"{what} {name}".strip()
 
 
 def describe_value(pointer, value):
     if pointer == "/variability" and isinstance(value, list):
-        return ", ".join(describe_model(model) for model in value) or "no variability"
+        # A preset may stand for several models.
+        return ", ".join(dict.fromkeys(map(describe_varying, value))) or "no variability"
+    if pointer.startswith("/variability/") and isinstance(value, (dict, str)):
+        return describe_varying(value)
     name = pointer.rsplit("/", 1)[-1].replace("_", " ")
     return f"{name} {value:g}" if isinstance(value, (int, float)) else f"{name} {value}"
 

@@ -9,11 +9,11 @@ activations and received activations together; the hints of a row need no more t
 up to half an activation.
 """
 
-import json
+import os
 import sys
 
 from figure_file import fail
-from result_file import read_summary
+from result_file import name_of_varying, read_summary
 
 HEADER = ("job", "world", "baseline", "fastest fixed order", "fastest hint within its memory",
           "fastest bfw within its memory", "fastest of all")
@@ -25,20 +25,31 @@ def world_of(point):
     names = []
     for value in point["values"]:
         for entry in value if isinstance(value, list) else [value]:
-            if isinstance(entry, dict):
-                entry = (entry.get("preset") or entry.get("from_preset") or entry.get("model")
-                         or json.dumps(entry))
-            names.append(str(entry))
+            names.append(name_of_varying(entry))
     return " + ".join(names) or "as in the file"
 
 
-def cell(policy, in_ms=False):
+def job_of(sweep, point):
+    """Its name, and how much of it there is where that is not all."""
+    done = point.get("iterations_done")
+    if sweep.get("complete", True) or done == point.get("iterations"):
+        return sweep["name"]
+    return f"{sweep['name']} (interrupted: {done} of {point.get('iterations')} iterations)"
+
+
+def memory_of(policy, activation_bytes):
+    """A scenario that names no sizes has activations of one byte."""
+    if activation_bytes <= 1:
+        return f"{policy['peak_bytes']} activations"
+    return f"{policy['peak_bytes'] / 1e9:.1f} GB"
+
+
+def cell(policy, activation_bytes, in_ms=False):
     if policy is None:
         return "-"
-    gb = policy["peak_bytes"] / 1e9
     value = f"{policy['mean_ns'] / 1e6:.0f} ms" if in_ms else f"{policy['speedup']:.3f}"
     name = "" if in_ms else f"{policy['name']}: "
-    return f"{name}{value} ({gb:.1f} GB)"
+    return f"{name}{value} ({memory_of(policy, activation_bytes)})"
 
 
 def fastest(policies):
@@ -50,12 +61,14 @@ def rows_of(sweep):
         ran = [p for p in point["policies"] if p["runs"] > 0 and p["blocked"] == 0]
         baseline = next((p for p in ran if p["name"] == point["baseline"]), None)
         fixed = fastest([p for p in ran if p["fixed"]])
-        most = fixed["peak_bytes"] + point["activation_bytes"] / 2 if fixed else 0
+        activation_bytes = point["activation_bytes"]
+        most = fixed["peak_bytes"] + activation_bytes / 2 if fixed else 0
         within = [p for p in ran if not p["fixed"] and p["peak_bytes"] <= most]
         plain = [p for p in within if p["name"].startswith(PLAIN_HINTS)]
         shaped = [p for p in within if not p["name"].startswith(PLAIN_HINTS)]
-        yield (sweep["name"], world_of(point), cell(baseline, in_ms=True), cell(fixed),
-               cell(fastest(shaped)), cell(fastest(plain)), cell(fastest(ran)))
+        yield (job_of(sweep, point), world_of(point), cell(baseline, activation_bytes, in_ms=True),
+               *(cell(policy, activation_bytes)
+                 for policy in (fixed, fastest(shaped), fastest(plain), fastest(ran))))
 
 
 def main():
@@ -67,4 +80,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads, as `head` does, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)  # as of a program that SIGPIPE ended

@@ -66,6 +66,37 @@ def policy(name, measured_ns, predicted_ns):
             "prediction_error": predicted_ns / measured_ns - 1, "iterations": runs}
 
 
+# One of each model, and presets by name, with parameters and written out.
+VARYING = [
+    "healthy-dedicated", {"preset": "slow-worker", "rank": 1},
+    {"model": "lognormal", "on": "compute", "cv": 0.3},
+    {"model": "spikes", "on": "latency", "probability": 0.1, "extra_ms": 1},
+    {"model": "factor", "on": "compute", "uniform": [1, 2], "from_preset": "my own"},
+    {"model": "factor", "on": "compute", "F": {"uniform": [1, 2]}},
+    {"model": "extra", "on": "latency", "extra_us": 5},
+    {"model": "hold", "on": "latency", "episodes": {"on_ms": 1, "off_ms": 50}},
+    {"model": "lengths", "length": {"uniform": [1, 2]},
+     "costs": [{"constant": 0, "linear": 1, "quadratic": 0}]},
+    {"model": "wave", "on": "compute", "amplitude": 0.1, "period_s": 1},
+]
+
+
+def expect_every_model(folder):
+    scenario = {
+        "schema": "rrfp.scenario/1", "name": "varied", "seed": 1, "iterations": 2,
+        "pipeline": {"ranks": 2, "microbatches": 4},
+        "durations": {"forward_ms": 1, "backward_ms": 2}, "network": {"latency_us": 10},
+        "variability": [],
+        "policies": [{"name": "1f1b", "hint": "1f1b", "fixed": True}, {"name": "bf", "hint": "bf"}],
+        "grid": {"/variability": [[]] + [[entry] for entry in VARYING] + [VARYING]}}
+    (folder / "varied.json").write_text(json.dumps(scenario))
+    out = folder / "varied"
+    swept = subprocess.run([PROGRAM, "sweep", folder / "varied.json", "--out", out],
+                           capture_output=True, text=True, check=False)
+    check(swept.returncode == 0, swept.stderr)
+    expect_figure(SPEEDUP, [out / "summary.json"], out)
+
+
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     for name in ("zb-1.5b", "zb-1.5b-microbatches"):
@@ -73,6 +104,7 @@ with tempfile.TemporaryDirectory() as folder:
         subprocess.run([PROGRAM, "sweep", SOURCE / "experiments" / f"{name}.json", "--iterations",
                         "3", "--out", out], check=True, capture_output=True)
         expect_figure(SPEEDUP, [out / "summary.json"], out)
+    expect_every_model(folder)
     expect_refused(SPEEDUP, "rrfp.sweep/1", folder)
     expect_no_folder(SPEEDUP, folder / "zb-1.5b" / "summary.json", folder)
 

@@ -52,6 +52,23 @@ with tempfile.TemporaryDirectory() as folder:
     check(lines[2] == "| a job | healthy-dedicated + lengths + x | 1000 ms (8.0 GB) | "
           "zb-h1: 1.250 (8.0 GB) | zb-h1 ready+wait: 1.562 (8.4 GB) | bfw ready+wait @zb-h1: 1.111 (8.0 GB) | "
           "zb-h2 ready+wait: 2.500 (15.0 GB) |", lines[2])
+
+    # An activation of one byte is one that has no size.
+    small = SWEEP | {"complete": False, "points": [SWEEP["points"][0] | {
+        "activation_bytes": 1, "iterations": 20, "iterations_done": 3,
+        "policies": [policy("1f1b", True, 1000, 0) | {"peak_bytes": 4}]}]}
+    (folder / "part.json").write_text(json.dumps(small))
+    printed = table(folder / "part.json").stdout
+    check("| a job (interrupted: 3 of 20 iterations) |" in printed, printed)
+    check("| 1000 ms (4 activations) | 1f1b: 1.000 (4 activations) | - |" in printed, printed)
+
+    # More than a pipe holds, to one who reads nothing.
+    (folder / "long.json").write_text(json.dumps(SWEEP | {"points": SWEEP["points"] * 2000}))
+    with subprocess.Popen([os.environ["RRFP_PYTHON"], TABLE, folder / "long.json"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        told = process.stderr.read()
+    check(told == "" and process.returncode == 141, f"{process.returncode}: {told}")
     for text, word in (("{", "Expecting"), ("[]", "rrfp.sweep/1")):
         (folder / "bad.json").write_text(text)
         printed = table(folder / "bad.json")
