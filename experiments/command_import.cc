@@ -2,7 +2,9 @@
 // this project.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <ostream>
+#include <system_error>
 
 #include "experiments/command.h"
 #include "experiments/input_file.h"
@@ -39,6 +41,7 @@ constexpr std::array kOptions = {
     OptionRow{"microbatches", "M", "profiles: of an iteration, where nothing in the file tells"},
     OptionRow{"dp", "D", "profiles: replicas (default: as stages or messages tell)"},
     OptionRow{"tp", "T", "profiles: ranks of one tensor-parallel group (default: the same)"},
+    OptionRow{"allow-missing", "", "kineto: go on where ranks of the job have no file"},
     kFileLimitRow,
 };
 
@@ -121,8 +124,12 @@ Result<ProfileImportOptions> profile_options(const Options& options) {
 
 Result<std::string> import_profiles(const std::string& in, const std::string& out,
                                     const Options& options, Terminal& terminal) {
-  const Result<ProfileImportOptions> profile = profile_options(options);
+  Result<ProfileImportOptions> profile = profile_options(options);
   if (!profile.ok()) return profile.error();
+  // Whoever gives one file knows that it is one.
+  std::error_code ignored;
+  profile->layout.needs_all_ranks =
+      !options.flag("allow-missing") && std::filesystem::is_directory(in, ignored);
   TraceProgress progress(terminal.err, in, 1);
   const auto import = options.text("from") == "kineto" ? import_kineto : import_nsys;
   Result<ProfileImport> imported = import(in, *profile, progress.callback());
@@ -130,6 +137,8 @@ Result<std::string> import_profiles(const std::string& in, const std::string& ou
   imported->header.versions = {{"from", "rrfp import, profiles of " + *options.text("from")}};
   const Result<void> written = write_trace(out, imported->header, imported->records);
   if (!written.ok()) return written.error();
+  const std::string& missing = imported->report.missing_ranks;
+  if (!missing.empty()) terminal.out << "note: " << missing << "\n";
   return describe_shape(imported->header) + describe_profile_import(imported->report);
 }
 
@@ -159,6 +168,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   for (const std::string_view name : kProfileOptions) {
     if (profiles || !options.text(name)) continue;
     return Error{"--" + std::string(name) + " is about kineto and nsys; found --from " + *from};
+  }
+  if (options.flag("allow-missing") && *from != "kineto") {
+    return Error{"--allow-missing is about kineto; found --from " + *from};
   }
   const std::string& in = options.operands()[0];
   const std::string& out = options.operands()[1];

@@ -293,6 +293,7 @@ Result<ProfileImport> assemble_profiles(std::vector<RankRecording> recordings,
   Result<ProfileLayout> layout = lay_out_profiles(recordings, options);
   if (!layout.ok()) return layout.error();
   report.notes.insert(report.notes.end(), layout->notes.begin(), layout->notes.end());
+  report.missing_ranks = ranks_without_file(recordings);
   count_message_ends(recordings, report);
   return Assembler(std::move(recordings), *std::move(layout), std::move(report)).assemble();
 }

@@ -39,6 +39,7 @@ struct ProfileReport {
   };
 
   std::vector<Rank> ranks;         ///< ascending rank of the job
+  std::string missing_ranks;       ///< see ranks_without_file
   std::vector<std::string> notes;  ///< what was concluded, for the reader to check
   DroppedRecords dropped;          ///< events
   std::int64_t iterations = 0;

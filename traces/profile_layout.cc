@@ -34,6 +34,7 @@ class LayoutBuilder {
         lanes_(options.lanes.value_or(1)) {}
 
   Result<ProfileLayout> build() {
+    if (const Result<void> all = find_all_ranks(); !all.ok()) return all.error();
     if (const Result<void> shared = share_ranks(); !shared.ok()) return shared.error();
     if (const Result<void> placed = place_ranks(); !placed.ok()) return placed.error();
     if (const Result<void> found = find_stages(); !found.ok()) return found.error();
@@ -57,6 +58,15 @@ class LayoutBuilder {
         if (operation.action.what == What::kTask) visit(i, operation.action);
       }
     }
+  }
+
+  Result<void> find_all_ranks() const {
+    if (!options_.needs_all_ranks) return {};
+    const std::string missing = ranks_without_file(recordings_);
+    if (missing.empty()) return {};
+    return Error{missing +
+                 ": bring them as well, or give --allow-missing for the part of the job that the "
+                 "others saw"};
   }
 
   /// Where annotations name stages, two ranks of one stage are told by that.
@@ -286,6 +296,28 @@ class LayoutBuilder {
 };
 
 }  // namespace
+
+std::string ranks_without_file(const std::vector<RankRecording>& recordings) {
+  const RankRecording* counts = nullptr;
+  std::set<int> ranks;
+  for (const RankRecording& recording : recordings) {
+    ranks.insert(recording.rank);
+    const bool more =
+        recording.world_size && (counts == nullptr || *recording.world_size > *counts->world_size);
+    if (more) counts = &recording;
+  }
+  if (counts == nullptr) return "";
+  std::set<int> missing;
+  for (int rank = 0; rank < *counts->world_size; ++rank) {
+    if (!ranks.contains(rank)) missing.insert(rank);
+  }
+  if (missing.empty()) return "";
+  return "files of " + std::to_string(ranks.size()) + " of " + std::to_string(*counts->world_size) +
+         " ranks; " +
+         (missing.size() == 1 ? "rank " + listed(missing) + " has none"
+                              : "ranks " + listed(missing) + " have none") +
+         " (world_size of " + counts->file + ")";
+}
 
 Result<ProfileLayout> lay_out_profiles(const std::vector<RankRecording>& recordings,
                                        const ProfileLayoutOptions& options) {

@@ -22,6 +22,9 @@ namespace rrfp {
 struct ProfileLayoutOptions {
   std::optional<int> replicas;
   std::optional<int> lanes;
+  /// Whether a job of which some ranks have no file is an error: by those of the others alone, it
+  /// may seem to be a shorter pipeline.
+  bool needs_all_ranks = false;
 };
 
 /// The place of one recording.
@@ -40,6 +43,10 @@ struct ProfileLayout {
   std::vector<ProfilePlace> places;  ///< by recording
   std::vector<std::string> notes;    ///< what was concluded, for the reader to check
 };
+
+/// "files of 6 of 8 ranks; ranks 6, 7 have none (world_size of p/rank0.json)". Empty where each
+/// rank has a file, or none says how many ranks there are.
+std::string ranks_without_file(const std::vector<RankRecording>& recordings);
 
 /// The error names the files: two of one rank, a stage on two ranks, replicas or
 /// lanes of one rank that have no stage in common, a stage on none, no task at all, B and W without

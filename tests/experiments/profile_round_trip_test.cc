@@ -289,6 +289,52 @@ TEST(ProfileCommands, ATraceThatLostItsMessagesIsWarnedOf) {
   EXPECT_TRUE(has(lost.out, "By messages, 2 ranks run each stage (rank 6 has")) << lost.out;
 }
 
+// Without the files of its last ranks a job looks like a whole pipeline of fewer stages, and nobody
+// would notice.
+TEST(ProfileCommands, AnIncompleteFolderIsRefused) {
+  const std::string folder = test_folder();
+  const std::string scenario = write_test_file(folder + "/job.json", scenario_of(kJobs[0], 2));
+  const std::string profiles = folder + "/profiles";
+  ASSERT_EQ(run_rrfp({"export", "--to", "kineto", scenario, profiles}).status, 0);
+  const std::string trace = folder + "/job.jsonl";
+  const auto import = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"import", "--from", "kineto", "--dp",
+                                          "2",      profiles, trace};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_rrfp(arguments);
+  };
+  const auto remove = [&](int rank) {
+    ASSERT_TRUE(std::filesystem::remove(profiles + "/rank" + std::to_string(rank) + ".json"));
+  };
+  remove(6);
+  const Ran one = import({});
+  EXPECT_EQ(one.status, 2) << one.out;
+  EXPECT_TRUE(has(one.err, "files of 7 of 8 ranks; rank 6 has none (world_size of " + profiles +
+                               "/rank0.json): bring them as well, or give --allow-missing"))
+      << one.err;
+  remove(7);
+  const Ran last = import({});
+  EXPECT_EQ(last.status, 2) << last.out;
+  EXPECT_TRUE(has(last.err, "files of 6 of 8 ranks; ranks 6, 7 have none")) << last.err;
+  EXPECT_TRUE(absent(trace));
+  const Ran part = import({"--allow-missing"});
+  EXPECT_EQ(part.status, 0) << part.err;
+  EXPECT_TRUE(part.out.starts_with("note: files of 6 of 8 ranks; ranks 6, 7 have none"))
+      << part.out;
+  EXPECT_TRUE(has(part.out, "3 ranks, 3 stages")) << part.out;
+
+  ASSERT_TRUE(std::filesystem::remove(trace));
+  remove(2);
+  remove(3);
+  const Ran middle = import({});
+  EXPECT_EQ(middle.status, 2) << middle.out;
+  EXPECT_TRUE(has(middle.err, "files of 4 of 8 ranks; ranks 2, 3, 6, 7 have none")) << middle.err;
+  const Ran single = run_rrfp({"import", "--from", "kineto", profiles + "/rank0.json", trace});
+  EXPECT_EQ(single.status, 0) << single.err;
+  EXPECT_TRUE(single.out.starts_with("note: files of 1 of 8 ranks; ranks 1, 2, 3, 4, 5, 6, 7"))
+      << single.out;
+}
+
 TEST(ProfileCommands, WrongExportsSayWhatIsAllowed) {
   const std::string folder = test_folder();
   const std::string split = write_test_file(folder + "/split.json", scenario_of(kJobs[1], 1));
