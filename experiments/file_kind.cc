@@ -162,6 +162,8 @@ Error explain_folder(const Error& error, const std::string& folder,
 
 }  // namespace
 
+std::string described(FileKind kind) { return described(row_of(kind)); }
+
 std::string_view schema_of(FileKind kind) { return row_of(kind).schema; }
 
 std::optional<FileKind> kind_of_text(std::string_view head) {

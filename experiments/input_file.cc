@@ -35,6 +35,23 @@ Result<FileKind> kind_by_schema(const JsonDocument& document, std::span<const Fi
   return *kind;
 }
 
+std::string expected_of(std::span<const FileKind> taken) {
+  std::string text;
+  for (const FileKind kind : taken) text += (text.empty() ? "" : " or ") + described(kind);
+  return text;
+}
+
+// Of what is no JSON at all, such as a picture or prose, no place within it is worth naming.
+Error not_json(const Error& error, std::string_view text, const std::string& file,
+               std::span<const FileKind> taken) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == text.npos) return Error{file + ": is empty; expected " + expected_of(taken)};
+  if (std::string_view("{[/").find(text[begin]) != std::string_view::npos) return error;
+  const auto line = 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(begin), '\n');
+  return Error{file + ": line " + std::to_string(line) +
+               " begins with neither \"{\" nor a comment; expected " + expected_of(taken)};
+}
+
 Result<InputFile> parse_input(std::string_view text, const std::string& file,
                               std::size_t limit_bytes, std::span<const FileKind> taken) {
   JsonOptions strict;
@@ -44,9 +61,12 @@ Result<InputFile> parse_input(std::string_view text, const std::string& file,
     JsonOptions lenient = strict;
     lenient.comments = true;
     Result<JsonDocument> commented = parse_json(text, file, lenient);
-    if (!commented.ok()) return commented.error();
+    if (!commented.ok()) return not_json(commented.error(), text, file, taken);
     const Result<FileKind> kind = kind_by_schema(*commented, taken);
-    if (!kind.ok() || *kind == FileKind::kCase) return document.error();
+    if (!kind.ok()) return kind.error();
+    if (*kind == FileKind::kCase) {
+      return Error{document.error().message + "; a case takes no comments, a scenario does"};
+    }
     return InputFile{std::move(commented).value(), *kind, {}};
   }
   const Result<FileKind> kind = kind_by_schema(*document, taken);

@@ -148,6 +148,29 @@ TEST_F(FileKinds, OfAFolderEveryCommandSaysWhatItHoldsAndWhatForThatIs) {
                   at("empty") + ": holds no file"));
 }
 
+// What `rrfp init` writes begins with a comment, which is not what is wrong with it.
+TEST_F(FileKinds, ACommentIsNotBlamedForTheSchema) {
+  const std::string either = "expected \"rrfp.case/1\" or \"rrfp.scenario/1\"";
+  for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
+           {"// made by hand\n{\"pipeline\": {}}", "the key \"schema\" is missing; " + either},
+           {"// made by hand\n{\"schema\": \"rrfp.scenaro/1\"}",
+            "/schema: found \"rrfp.scenaro/1\"; " + either},
+           {"/* a list */ [1]", "found an array of 1; expected an object"},
+           {"// a case\n{\"schema\": \"rrfp.case/1\"}", "a case takes no comments"}}) {
+    const Ran ran = run_rrfp({"simulate", write_test_file(at("commented.json"), text)});
+    EXPECT_EQ(ran.status, 2) << text;
+    EXPECT_TRUE(has(ran.err, message)) << ran.err;
+  }
+  const std::string kinds = "expected a case (rrfp.case/1) or a scenario (rrfp.scenario/1)\n";
+  for (const std::string text : {"\n# Read me\n", "\x89PNG\r\n\x1a\n"}) {
+    const Ran ran = run_rrfp({"simulate", write_test_file(at("other"), text)});
+    EXPECT_EQ(ran.status, 2) << text;
+    EXPECT_TRUE(has(ran.err, " begins with neither \"{\" nor a comment; " + kinds)) << ran.err;
+  }
+  const Ran empty = run_rrfp({"sweep", write_test_file(at("other"), "\n")});
+  EXPECT_TRUE(has(empty.err, ": is empty; expected a scenario (rrfp.scenario/1)\n")) << empty.err;
+}
+
 TEST_F(FileKinds, WhatIsWrongInAFileOfTheRightKindIsSaid) {
   const std::string text = R"({"schema": "rrfp.scenario/1", "pipelin": {}})";
   EXPECT_TRUE(has(run_rrfp({"sweep", write_test_file(at("s.json"), text)}).err, "pipelin"));
