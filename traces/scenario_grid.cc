@@ -91,9 +91,12 @@ Result<std::vector<GridAxis>> read_grid(const JsonDocument& document) {
     if (errors.ok() && axis.values.empty()) list.expected("at least one value");
     if (!errors.ok()) break;
     if (!put(scratch, axis.pointer, axis.values[0])) {
-      list.fail(
-          "this JSON pointer leads to nothing in the file; expected one such as "
-          "\"/network/latency_us\"");
+      const std::string found = JsonValue(axis.pointer).describe();
+      grid->fail(axis.pointer.starts_with('/')
+                     ? found +
+                           " leads to nothing in the file: give it a value there, which those of "
+                           "the grid replace"
+                     : found + " is no JSON pointer; expected one such as \"/network/latency_us\"");
     }
     points *= axis.values.size();
     if (points > kMostPoints) {

@@ -333,7 +333,9 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"/baseline", "\"none\"", "/baseline: found \"none\"; expected the name of one of"},
         Change{"/grid", "[]", "/grid: found an array of 0; expected an object such as"},
         Change{"/grid", "{\"/nowhere/at\": [1]}",
-               "/grid/~1nowhere~1at: this JSON pointer leads to nothing in the file"},
+               "/grid: \"/nowhere/at\" leads to nothing in the file: give it a value there"},
+        Change{"/grid", "{\"network/latency_us\": [1]}",
+               "/grid: \"network/latency_us\" is no JSON pointer; expected one such as"},
         Change{"/grid", "{\"/seed\": []}",
                "/grid/~1seed: found an array of 0; expected at least"}));
 
