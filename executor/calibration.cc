@@ -18,6 +18,9 @@ namespace rrfp {
 
 namespace {
 
+/// No executor needs as long for a task while its worker has a core.
+constexpr std::int64_t kLongTaskNs = 1'000'000;
+
 std::int64_t trimmed_mean(std::vector<std::int64_t> numbers) {
   if (numbers.empty()) return 0;
   std::sort(numbers.begin(), numbers.end());
@@ -55,11 +58,16 @@ std::string why_void(const Calibration& calibration) {
 
 std::string why_void(const Calibration& calibration, std::int64_t mean_task_ns) {
   if (mean_task_ns < calibration.task_extra_ns) {
-    return "tasks take " + std::to_string(mean_task_ns) +
-           " ns in the mean, less than what the executor adds to each, " +
-           std::to_string(calibration.task_extra_ns) +
-           " ns: figures tell how fast it dispatches, not what a schedule does; take tasks of 1 ms "
-           "or more";
+    const std::string text = "tasks take " + std::to_string(mean_task_ns) +
+                             " ns in the mean, less than what the executor adds to each, " +
+                             std::to_string(calibration.task_extra_ns) + " ns: ";
+    if (mean_task_ns >= kLongTaskNs) {
+      return text + "this machine has too few cores for " + std::to_string(calibration.workers) +
+             " workers, or is too busy; take fewer ranks, or a machine with a core for each";
+    }
+    return text +
+           "figures tell how fast it dispatches, not what a schedule does; take tasks of 1 ms or "
+           "more";
   }
   return why_void(calibration);
 }

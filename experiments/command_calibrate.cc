@@ -91,7 +91,7 @@ const Command kCalibrateCommand = {
     "mpirun, srun or torchrun that is measured between the processes, as `rrfp run` has them. What "
     "is\n"
     "written `rrfp simulate` and `rrfp sweep` take with --calibration, and so does validate.",
-    "rrfp calibrate tests/cases/three-chunks.json --out /tmp/calibration.json",
+    "rrfp calibrate experiments/noisy-1f1b.json --out /tmp/calibration.json",
     kOptions,
     1,
     run,

@@ -59,6 +59,10 @@ TEST(Calibration, IsVoidWhereNothingCanBeSaidWithIt) {
   Calibration calibration{8, 27'000, 31'000, 19'000, 300'000};
   EXPECT_EQ(why_void(calibration), "");
   EXPECT_EQ(why_void(calibration, 27'000), "");
+  Calibration starved{8, 17'871'224};
+  EXPECT_NE(why_void(starved, 999'999).find("take tasks of 1 ms or more"), std::string::npos);
+  EXPECT_NE(why_void(starved, 1'000'000).find("too few cores for 8 workers, or is too busy"),
+            std::string::npos);
   EXPECT_NE(why_void(calibration, 26'999).find("take 26999 ns in the mean"), std::string::npos);
   calibration.spread_permille = 50;
   EXPECT_EQ(why_void(calibration), "");
