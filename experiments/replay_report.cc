@@ -93,7 +93,7 @@ std::string note_of(const WhatIfRow& row, const WhatIf& what_if, const WhatIfOpt
   if (row.blocked > 0) {
     note = "blocked in " + std::to_string(row.blocked) + " of " +
            counted(static_cast<std::int64_t>(row.step_ns.size()), "iteration") +
-           ": its order and the budget do not fit";
+           ": its order and the budget do not fit, raise --budget";
   } else if (&row != &what_if.rows.front()) {
     note = memory_note(row, what_if.rows.front());
   }

@@ -66,7 +66,7 @@ std::string table_of(const SweepPoint& point, const std::vector<PolicySummary>& 
                activations(memory.bytes), activations(memory.inbox_bytes),
                activations(memory.all_ranks_bytes),
                blocked ? std::to_string(summary.blocked) + " of " + std::to_string(summary.runs) +
-                             " runs blocked"
+                             " runs blocked: `rrfp simulate --policy` says why"
                        : note_of(summary, point.scenario)});
   }
   return table.text();

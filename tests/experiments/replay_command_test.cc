@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/experiments/run_for_tests.h"
+#include "traces/byte_source.h"
 
 namespace rrfp {
 namespace {
@@ -116,15 +117,28 @@ TEST(ReplayCommand, AnExportedScenarioReplaysToWhatWasSimulated) {
   }
 }
 
+// Compressed bytes differ with the library's version.
+std::string unpacked(const std::string& path) {
+  Result<ByteSource> source = ByteSource::open(path);
+  EXPECT_TRUE(source.ok()) << path;
+  std::string text;
+  std::string part(1 << 16, '\0');
+  while (source.ok()) {
+    const Result<std::size_t> got = source->read(part.data(), part.size());
+    EXPECT_TRUE(got.ok()) << path;
+    if (!got.ok() || *got == 0) break;
+    text.append(part, 0, *got);
+  }
+  return text;
+}
+
 TEST(ReplayCommand, BundledTraceGivesTheGoldenOutput) {
   const std::string source = RRFP_SOURCE_DIR;
   const std::string trace = source + "/experiments/noisy-1f1b.trace.jsonl.zst";
   const std::string folder = test_folder();
   const std::string again = folder + "/again.jsonl.zst";
   ASSERT_EQ(run_rrfp({"export", source + "/experiments/noisy-1f1b.json", again}).status, 0);
-  std::string fresh = run_rrfp({"info", again}).out;
-  fresh.replace(0, again.size(), trace);
-  EXPECT_EQ(run_rrfp({"info", trace}).out, fresh) << "the bundled trace is not what export writes";
+  EXPECT_TRUE(unpacked(trace) == unpacked(again)) << "the bundled trace is not what export writes";
 
   Ran ran = run_rrfp({"replay", trace, "--what-if", "--steps"});
   ASSERT_EQ(ran.status, 0) << ran.err;

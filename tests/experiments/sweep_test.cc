@@ -304,7 +304,9 @@ TEST(Sweep, BlockedPolicyIsTold) {
   const std::string path = write_test_file(folder + "/a.json", text);
   const Ran ran = run_rrfp({"sweep", path});
   EXPECT_EQ(ran.status, 3);
-  EXPECT_NE(ran.out.find("2 of 2 runs blocked"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("2 of 2 runs blocked: `rrfp simulate --policy` says why"),
+            std::string::npos)
+      << ran.out;
 }
 
 // A world is the same whichever command draws it, so a run of a sweep can be
