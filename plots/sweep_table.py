@@ -39,9 +39,13 @@ def job_of(sweep, point):
 
 def memory_of(policy, activation_bytes):
     """A scenario that names no sizes has activations of one byte."""
+    peak_bytes = policy["peak_bytes"]
     if activation_bytes <= 1:
-        return f"{policy['peak_bytes']} activations"
-    return f"{policy['peak_bytes'] / 1e9:.1f} GB"
+        return f"{peak_bytes} activation" + ("" if peak_bytes == 1 else "s")
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if peak_bytes >= size / 10:
+            return f"{peak_bytes / size:.1f} {unit}"
+    return f"{peak_bytes} bytes"
 
 
 def cell(policy, activation_bytes, in_ms=False):

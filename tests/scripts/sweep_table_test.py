@@ -61,6 +61,12 @@ with tempfile.TemporaryDirectory() as folder:
     printed = table(folder / "part.json").stdout
     check("| a job (interrupted: 3 of 20 iterations) |" in printed, printed)
     check("| 1000 ms (4 activations) | 1f1b: 1.000 (4 activations) | - |" in printed, printed)
+    sized = SWEEP | {"points": [SWEEP["points"][0] | {
+        "activation_bytes": 1_500_000,
+        "policies": [policy("1f1b", True, 1000, 0) | {"peak_bytes": 6_000_000}]}]}
+    (folder / "sized.json").write_text(json.dumps(sized))
+    printed = table(folder / "sized.json").stdout
+    check("| 1000 ms (6.0 MB) |" in printed, printed)
 
     # More than a pipe holds, to one who reads nothing.
     (folder / "long.json").write_text(json.dumps(SWEEP | {"points": SWEEP["points"] * 2000}))
