@@ -117,14 +117,6 @@ std::string described(const KindRow& row) {
   return std::string(row.what) + (row.schema.empty() ? "" : " (" + std::string(row.schema) + ")");
 }
 
-std::string expected(std::span<const FileKind> taken) {
-  std::string text;
-  for (const FileKind kind : taken) {
-    text += (text.empty() ? "" : " or ") + described(row_of(kind));
-  }
-  return text;
-}
-
 // Profiles of many ranks are given as the folder that holds them.
 bool comes_as_folder(FileKind kind) {
   return kind == FileKind::kProfile || kind == FileKind::kNsysReport;
@@ -150,7 +142,7 @@ std::optional<std::pair<std::string, FileKind>> known_file_in(const std::string&
 Error explain_folder(const Error& error, const std::string& folder,
                      std::span<const FileKind> taken) {
   if (std::any_of(taken.begin(), taken.end(), comes_as_folder)) return error;
-  std::string text = folder + ": is a directory; expected a file, " + expected(taken);
+  std::string text = folder + ": is a directory; expected a file, " + described(taken);
   const auto known = known_file_in(folder);
   if (!known) return Error{text};
   const auto& [name, kind] = *known;
@@ -162,7 +154,13 @@ Error explain_folder(const Error& error, const std::string& folder,
 
 }  // namespace
 
-std::string described(FileKind kind) { return described(row_of(kind)); }
+std::string described(std::span<const FileKind> kinds) {
+  std::string text;
+  for (const FileKind kind : kinds) {
+    text += (text.empty() ? "" : " or ") + described(row_of(kind));
+  }
+  return text;
+}
 
 std::string_view schema_of(FileKind kind) { return row_of(kind).schema; }
 
@@ -199,7 +197,7 @@ Error explain_kind(const Error& error, const std::string& file, std::optional<Fi
                    std::span<const FileKind> taken) {
   if (!found || std::find(taken.begin(), taken.end(), *found) != taken.end()) return error;
   const KindRow& row = row_of(*found);
-  return Error{file + ": found " + described(row) + "; expected " + expected(taken) + ". " +
+  return Error{file + ": found " + described(row) + "; expected " + described(taken) + ". " +
                "What was found is for " + std::string(row.use)};
 }
 

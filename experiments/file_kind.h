@@ -46,8 +46,8 @@ std::optional<FileKind> kind_of_file(const std::string& path);
 /// The schema that files of this kind name; empty where they name none.
 std::string_view schema_of(FileKind kind);
 
-/// "a scenario (rrfp.scenario/1)".
-std::string described(FileKind kind);
+/// "a case (rrfp.case/1) or a scenario (rrfp.scenario/1)".
+std::string described(std::span<const FileKind> kinds);
 
 /// `error`, unless the file is of a known kind that is not among `taken`: then
 /// an error that names both and the commands for it. `file` stands in messages.

@@ -35,21 +35,15 @@ Result<FileKind> kind_by_schema(const JsonDocument& document, std::span<const Fi
   return *kind;
 }
 
-std::string expected_of(std::span<const FileKind> taken) {
-  std::string text;
-  for (const FileKind kind : taken) text += (text.empty() ? "" : " or ") + described(kind);
-  return text;
-}
-
 // Of what is no JSON at all, such as a picture or prose, no place within it is worth naming.
 Error not_json(const Error& error, std::string_view text, const std::string& file,
                std::span<const FileKind> taken) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == text.npos) return Error{file + ": is empty; expected " + expected_of(taken)};
+  if (begin == text.npos) return Error{file + ": is empty; expected " + described(taken)};
   if (std::string_view("{[/").find(text[begin]) != std::string_view::npos) return error;
   const auto line = 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(begin), '\n');
   return Error{file + ": line " + std::to_string(line) +
-               " begins with neither \"{\" nor a comment; expected " + expected_of(taken)};
+               " begins with neither \"{\" nor a comment; expected " + described(taken)};
 }
 
 Result<InputFile> parse_input(std::string_view text, const std::string& file,
