@@ -176,13 +176,16 @@ TEST_F(CudaNcclMisuse, ALibraryChoosesAnotherKernelWhileATransferWaits) {
 }
 
 TEST(CudaEnvironment, IsSetForConnectedProcessesUnlessAUserHasSetIt) {
-  const char* const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"};
+  const char* const names[] = {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING",
+                               "NCCL_RUNTIME_CONNECT"};
   for (const char* name : names) unsetenv(name);
   set_cuda_environment(false);
   EXPECT_STREQ(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
   EXPECT_EQ(std::getenv("CUDA_MODULE_LOADING"), nullptr);
+  EXPECT_EQ(std::getenv("NCCL_RUNTIME_CONNECT"), nullptr);
   set_cuda_environment(true);
   EXPECT_STREQ(std::getenv("CUDA_MODULE_LOADING"), "EAGER");
+  EXPECT_STREQ(std::getenv("NCCL_RUNTIME_CONNECT"), "0");
   for (const char* name : names) setenv(name, "LAZY", 1);
   set_cuda_environment(true);
   for (const char* name : names) EXPECT_STREQ(std::getenv(name), "LAZY");
