@@ -16,8 +16,7 @@ class CudaCarver {
 
   float* numbers(std::size_t count) {
     float* const given = memory_ == nullptr ? nullptr : reinterpret_cast<float*>(memory_ + bytes_);
-    const std::size_t bytes = count * sizeof(float);
-    bytes_ += (bytes + CudaArena::kAlignment - 1) / CudaArena::kAlignment * CudaArena::kAlignment;
+    bytes_ += CudaArena::rounded(count * sizeof(float));
     return given;
   }
   float* numbers(int count) { return numbers(static_cast<std::size_t>(count)); }

@@ -5,9 +5,9 @@ namespace rrfp {
 namespace {
 
 std::string in_words(std::size_t bytes) {
-  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-  if (bytes < kMebibyte) return std::to_string(bytes) + " bytes";
-  return std::to_string((bytes + kMebibyte / 2) / kMebibyte) + " MiB";
+  constexpr std::size_t kMegabyte = 1'000'000;
+  if (bytes < kMegabyte) return std::to_string(bytes) + " bytes";
+  return std::to_string(bytes / kMegabyte + (bytes % kMegabyte >= kMegabyte / 2 ? 1 : 0)) + " MB";
 }
 
 // Of the current device, which has just refused.

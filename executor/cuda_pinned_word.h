@@ -1,7 +1,7 @@
 // A number in host memory that a device writes and the host reads while work
 // runs.
 //
-// Thread safety: get() goes to the device; load() and clear() are atomic.
+// Thread safety: get() goes to the device; load() is atomic.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -298,8 +298,12 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   const bool speaks = job.speaks();
   if (speaks) {
     if (!equipment->about.empty()) {
-      terminal.err << "device: " << equipment->about << "; activations took at most "
-                   << training.sink->most_stash_bytes() << " bytes of a partition\n";
+      terminal.err << "device: " << equipment->about;
+      if (outcome->end == RunEnd::kCompleted) {
+        terminal.err << "; activations took at most " << training.sink->most_stash_bytes()
+                     << " bytes of a partition";
+      }
+      terminal.err << "\n";
     }
     const Result<void> told = report(options, training, *capture, files.name, terminal);
     if (!told.ok()) terminal.err << "rrfp train: " << told.error().message << "\n";

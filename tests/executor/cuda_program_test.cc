@@ -163,7 +163,7 @@ TEST_F(CudaProgram, MoreThanFitsOnTheDeviceIsSaid) {
   text.replace(text.find("100003"), 6, "5000000000");
   const EndedProgram ran = rrfp({"run", write_text("large.json", text), "--device", "synthetic"});
   EXPECT_EQ(ran.status, 1) << ran.text;
-  EXPECT_TRUE(ran.has("has no room for tensors on their way: 4768 MiB are needed")) << ran.text;
+  EXPECT_TRUE(ran.has("has no room for tensors on their way: 5000 MB are needed")) << ran.text;
   EXPECT_TRUE(ran.has("smaller messages (rrfp run --payload-bytes N)")) << ran.text;
 }
 

@@ -66,6 +66,21 @@ TEST_F(CudaTrainProgram, EveryPolicyTrainsToTheSameWeightsNearThoseOfTheCpu) {
   }
 }
 
+// It has figures of no iteration.
+TEST_F(CudaTrainProgram, ABlockedRunSaysNothingOfActivations) {
+  const std::string blocked = write_text("blocked.json", R"({"schema": "rrfp.scenario/1",
+  "name": "s", "pipeline": {"ranks": 2, "microbatches": 2},
+  "durations": {"forward_us": 200, "backward_us": 200},
+  "policies": [{"name": "p", "fixed": true, "hint": {"order": [["0F0", "0B0", "0F1", "0B1"],
+                                                              ["1F1", "1B1", "1F0", "1B0"]]}}]})");
+  const EndedProgram ran =
+      rrfp({"train", blocked, "--text", std::string(RRFP_SOURCE_DIR) + "/README.md", "--steps", "1",
+            "--longest", "16", "--shortest", "8", "--device", "cuda"});
+  EXPECT_EQ(ran.status, 3) << ran.text;
+  EXPECT_TRUE(ran.has("device: 2 partitions of 66 SMs (plain streams)\n")) << ran.text;
+  EXPECT_FALSE(ran.has("activations took")) << ran.text;
+}
+
 TEST_F(CudaTrainProgram, WhatIsNotThereOrMakesNoSenseIsSaidInOneSentence) {
   setenv("RRFP_CUDA_MODULE", module("no_such_module.so").c_str(), 1);
   const EndedProgram ran = train({"--device", "cuda"});
