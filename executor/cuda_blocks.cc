@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <string>
@@ -15,8 +16,10 @@ namespace {
 
 constexpr std::size_t kAlignment = 512;
 
+// Up. More than there are multiples of is as much as no device has.
 std::size_t rounded(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / kAlignment * kAlignment;
+  return bytes > kMost ? kMost : (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 std::size_t sum_of(const std::vector<std::size_t>& sizes) {

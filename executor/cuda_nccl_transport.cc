@@ -44,6 +44,11 @@ bool CudaNcclTransport::poll(Delivery& delivery) {
   if (failed() || !control().poll(delivery)) return false;
   const Letter& letter = delivery.letter;
   if (letter.device_bytes == 0) return true;
+  if (letter.device_bytes < 0 || letter.tag != Tag::kMessage) {
+    fail(Error{"process " + std::to_string(letter.from) + " announces a tensor of " +
+               std::to_string(letter.device_bytes) + " bytes with a letter that can have none"});
+    return false;
+  }
   if (connections_->from(letter.from) == nullptr ||
       letter.sequence != announced_from_[letter.from]++) {
     fail(Error{"process " + std::to_string(letter.from) + " announces tensor " +

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <numeric>
 
 #include "executor/cuda_blocks.h"
@@ -355,7 +356,7 @@ TEST_F(CudaMemoryUse, WhatIsSpareMakesRoomForWhatIsNeeded) {
   for (int i = 0; i < 4; ++i) blocks.push_back(*arena.take(0, kUnit));
   const Result<std::byte*> fifth = arena.take(0, kUnit);
   ASSERT_FALSE(fifth.ok());
-  EXPECT_NE(fifth.error().message.find("has no room for activations: 1024 MiB are needed, "),
+  EXPECT_NE(fifth.error().message.find("has no room for activations: 1074 MB are needed, "),
             std::string::npos)
       << fifth.error().message;
   for (std::byte* block : blocks) arena.give_back(block);
@@ -479,20 +480,29 @@ TEST_F(CudaMemoryUse, BlocksAreAllocatedAsNeededWhereNobodyReservesThem) {
   for (void* const block : out) blocks.give_back(block);
 }
 
+// Rounded up it would be a block of none, which there is.
+TEST_F(CudaMemoryUse, ABlockOfMoreThanThereAreAddressesIsRefused) {
+  CudaBlocks blocks;
+  ASSERT_TRUE(blocks.reserve({1000}).ok());
+  EXPECT_FALSE(blocks.take(std::numeric_limits<std::size_t>::max()).ok());
+  blocks.allocate_as_needed();
+  EXPECT_FALSE(blocks.take(std::numeric_limits<std::size_t>::max()).ok());
+}
+
 TEST_F(CudaMemoryUse, WhatDoesNotFitIsSaidInOneSentence) {
   CudaBlocks blocks;
   const Result<void> reserved = blocks.reserve({std::size_t{3} << 30, std::size_t{2} << 30});
   ASSERT_FALSE(reserved.ok());
   EXPECT_EQ(reserved.error().message,
-            "device 0 has no room for tensors on their way: 5120 MiB are needed, 4096 MiB of 4096 "
-            "MiB are free (cudaMalloc: out of memory); smaller messages (rrfp run --payload-bytes "
+            "device 0 has no room for tensors on their way: 5369 MB are needed, 4295 MB of 4295 "
+            "MB are free (cudaMalloc: out of memory); smaller messages (rrfp run --payload-bytes "
             "N), fewer microbatches, or fewer ranks on this GPU need less");
   CudaArena arena;
   const Result<void> begun =
       arena.begin({{{std::size_t{5} << 30, 1}}}, {.remedy = "fewer of them need less"});
   ASSERT_FALSE(begun.ok());
   EXPECT_EQ(begun.error().message,
-            "device 0 has no room for activations: 5120 MiB are needed, 4096 MiB of 4096 MiB are "
+            "device 0 has no room for activations: 5369 MB are needed, 4295 MB of 4295 MB are "
             "free (cudaMalloc: out of memory); fewer of them need less");
 }
 
