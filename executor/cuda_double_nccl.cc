@@ -186,6 +186,15 @@ ncclResult_t check_config(const ncclConfig_t& config) {
     return nccl_failure(ncclInvalidArgument, "Invalid config max CTAs attribute value " +
                                                  std::to_string(config.maxCTAs));
   }
+  if (config.cgaClusterSize != NCCL_CONFIG_UNDEF_INT && config.cgaClusterSize < 0) {
+    return nccl_failure(ncclInvalidArgument, "Invalid config cgaClusterSize attribute value " +
+                                                 std::to_string(config.cgaClusterSize));
+  }
+  if (config.maxCTAs != NCCL_CONFIG_UNDEF_INT && config.cgaClusterSize != 0) {
+    return nccl_objection(
+        "ncclCommInitRankConfig: with maxCTAs, clusters of blocks (cgaClusterSize is not 0) may "
+        "find no SMs beside each other while tasks run");
+  }
   return ncclSuccess;
 }
 

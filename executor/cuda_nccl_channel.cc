@@ -45,7 +45,7 @@ Result<void> CudaNcclChannel::connect(const CudaNcclFunctions& nccl, const ncclU
 
 // What is still under way ends when the communicator is aborted.
 CudaNcclChannel::~CudaNcclChannel() {
-  if (communicator_ != nullptr && !idle()) communicator_->abort();
+  if (communicator_ != nullptr && !idle()) static_cast<void>(communicator_->abort());
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
   for (const Running& running : running_) running.transfer.message.give_back();
   for (const Transfer& transfer : waiting_) transfer.message.give_back();
@@ -60,7 +60,7 @@ Result<void> CudaNcclChannel::warm_up(CudaBlocks& blocks, CudaPeerWait& wait) {
   Result<void> moved = issue(*block, kWarmUpBytes);
   if (moved.ok()) moved = communicator_->wait_until_done(*marks_, wait);
   if (!moved.ok()) {
-    communicator_->abort();  // what waits in the stream uses the block
+    static_cast<void>(communicator_->abort());  // what waits in the stream uses the block
     cudaStreamSynchronize(stream_);
   }
   blocks.give_back(*block);
@@ -78,7 +78,7 @@ Result<double> CudaNcclChannel::measure_ns(CudaPartition& partition, std::size_t
     const Result<double> ns = measure_once_ns(watch, partition, memory->data(), bytes, wait);
     if (!ns.ok()) {
       // What waits in the stream would wait for good, and it uses the memory and the events.
-      communicator_->abort();
+      static_cast<void>(communicator_->abort());
       cudaStreamSynchronize(stream_);
       return Error{manner_.name + ": the measuring with " + std::to_string(bytes) +
                    " bytes: " + ns.error().message};

@@ -82,7 +82,7 @@ class Mover {
       if (code != cudaErrorNotReady) return check_cuda("cudaStreamQuery", code);
       static_cast<void>(cudaGetLastError());  // cudaErrorNotReady is kept as if it were one
       if (MonotonicClock::read_ns() - begin_ns < kPatienceNs) continue;
-      by.abort();
+      static_cast<void>(by.abort());
       return Error{"it has not ended within 20 s"};
     }
   }
@@ -110,6 +110,19 @@ Result<void> send_to_itself(const CudaNcclFunctions& nccl, CudaNcclCommunicator&
   });
 }
 
+// As a process gives up all that it has.
+Result<void> abort_two(const CudaNcclFunctions& nccl) {
+  const Result<Communicator> one = make_alone(nccl);
+  if (!one.ok()) return one.error();
+  const Result<Communicator> other = make_alone(nccl);
+  if (!other.ok()) return other.error();
+  const std::int64_t begin_ns = MonotonicClock::read_ns();
+  Result<void> aborted = CudaNcclCommunicator::abort_together({one->get(), other->get()});
+  if (!aborted.ok()) return aborted;
+  if (MonotonicClock::read_ns() - begin_ns >= kPatienceNs) return Error{"it took more than 20 s"};
+  return check_cuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
+}
+
 }  // namespace
 
 Result<std::string> check_cuda_nccl(std::size_t bytes) {
@@ -134,15 +147,13 @@ Result<std::string> check_cuda_nccl(std::size_t bytes) {
   if (MonotonicClock::read_ns() - end_ns >= CudaNcclCommunicator::kMostFinalizeNs) {
     return Error{"ncclCommFinalize: still in progress after 2 s"};
   }
-  Result<Communicator> aborted = make_alone(*nccl);
-  if (!aborted.ok()) return Error{"a second communicator: " + aborted.error().message};
-  (*aborted)->abort();
-  if ((*aborted)->ready().ok()) return Error{"a communicator takes calls after its abort"};
+  done = abort_two(*nccl);
+  if (!done.ok()) return Error{"the abort of two communicators: " + done.error().message};
   int version = 0;
   static_cast<void>(nccl->version(&version));
   return "NCCL " + nccl_version_text(version) + "; a communicator of one in " +
          std::to_string(made_ns / 1'000'000) + " ms; " + std::to_string(bytes >> 20) +
-         " MiB sent to itself and gathered arrive; finalize and abort return";
+         " MiB sent to itself and gathered arrive; it is finalized; two are aborted together";
 }
 
 }  // namespace rrfp

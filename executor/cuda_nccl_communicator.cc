@@ -2,6 +2,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "executor/clock.h"
 
@@ -36,6 +37,10 @@ Result<std::unique_ptr<CudaNcclCommunicator>> CudaNcclCommunicator::create(
   std::unique_ptr<CudaNcclCommunicator> made(new CudaNcclCommunicator(nccl));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  // Its blocks are no cluster. By default four of them are one on devices that have clusters, and
+  // then start only where as many SMs of one processing cluster are free; tasks leave SMs free
+  // wherever their own blocks end.
+  config.cgaClusterSize = 0;
   if (most_blocks != kAnyBlocks) config.maxCTAs = most_blocks;
   const ncclResult_t code = nccl.init(&made->communicator_, ranks, id, rank, &config);
   if (code != ncclSuccess && code != ncclInProgress) {
@@ -51,7 +56,7 @@ CudaNcclCommunicator::~CudaNcclCommunicator() {
   if (finalized()) {
     nccl_.destroy(communicator_);
   } else {
-    abort();
+    static_cast<void>(abort());
   }
 }
 
@@ -62,41 +67,63 @@ bool CudaNcclCommunicator::finalized() {
   return begun.ok() && wait_until_ready(wait).ok();
 }
 
-void CudaNcclCommunicator::abort() {
-  if (communicator_ == nullptr) return;
-  nccl_.abort(communicator_);
-  communicator_ = nullptr;
+Result<void> CudaNcclCommunicator::abort() {
+  if (communicator_ == nullptr) return {};
+  const ncclResult_t code = nccl_.abort(std::exchange(communicator_, nullptr));
+  if (code == ncclSuccess || code == ncclInProgress) return {};
+  return error("ncclCommAbort", code);
 }
 
-void CudaNcclCommunicator::abort_together(const std::vector<CudaNcclCommunicator*>& all) {
+Result<void> CudaNcclCommunicator::abort_together(const std::vector<CudaNcclCommunicator*>& all) {
   std::vector<CudaNcclCommunicator*> alive;
   for (CudaNcclCommunicator* const one : all) {
     if (one != nullptr && one->communicator_ != nullptr) alive.push_back(one);
   }
-  if (alive.empty()) return;
-  abort_in_group(alive.front()->nccl_, alive);
+  if (alive.empty()) return {};
+  std::vector<Result<void>> results(alive.size());
+  const Result<void> grouped = abort_in_group(alive.front()->nccl_, alive);
   std::vector<std::thread> threads;
-  for (CudaNcclCommunicator* const one : alive) {
-    if (one->communicator_ != nullptr) threads.emplace_back([one] { one->abort(); });
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    if (alive[i]->communicator_ == nullptr) continue;
+    threads.emplace_back([&result = results[i], one = alive[i]] { result = one->abort(); });
   }
   for (std::thread& thread : threads) thread.join();
+  if (!grouped.ok()) return grouped;
+  for (const Result<void>& result : results) {
+    if (!result.ok()) return result;
+  }
+  return {};
 }
 
 // An abort that is accepted has told its kernels to end. Once all of a group are, the communicators
 // are NCCL's whatever the group ends in, and must not be touched again. Where one is refused the
 // group does nothing at its end but fail.
-void CudaNcclCommunicator::abort_in_group(const CudaNcclFunctions& nccl,
-                                          const std::vector<CudaNcclCommunicator*>& alive) {
+Result<void> CudaNcclCommunicator::abort_in_group(const CudaNcclFunctions& nccl,
+                                                  const std::vector<CudaNcclCommunicator*>& alive) {
   int version = 0;
   nccl.version(&version);
-  if (version < kOldestWithGroupedAbort || nccl.group_start() != ncclSuccess) return;
+  if (version < kOldestWithGroupedAbort) return {};
+  const auto failed = [&](const char* call, ncclResult_t code) {
+    return Error{std::string(call) + ": " + nccl.error_string(code)};
+  };
+  if (const ncclResult_t begun = nccl.group_start(); begun != ncclSuccess) {
+    return failed("ncclGroupStart", begun);
+  }
+  Result<void> result;
   std::size_t accepted = 0;
-  while (accepted < alive.size() && nccl.abort(alive[accepted]->communicator_) == ncclSuccess) {
-    ++accepted;
+  while (result.ok() && accepted < alive.size()) {
+    const ncclResult_t code = nccl.abort(alive[accepted]->communicator_);
+    if (code == ncclSuccess) {
+      ++accepted;
+    } else {
+      result = failed("ncclCommAbort in a group", code);
+    }
   }
   const ncclResult_t ended = nccl.group_end();
   if (ended != ncclSuccess && accepted < alive.size()) accepted = 0;
   for (std::size_t i = 0; i < accepted; ++i) alive[i]->communicator_ = nullptr;
+  if (!result.ok() || ended == ncclSuccess || ended == ncclInProgress) return result;
+  return failed("ncclGroupEnd of aborts", ended);
 }
 
 Result<void> CudaNcclCommunicator::send(const void* from, std::size_t bytes, int peer,

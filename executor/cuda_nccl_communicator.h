@@ -59,11 +59,13 @@ class CudaNcclCommunicator {
   Result<void> wait_until_done(CudaMarks& marks, CudaPeerWait& wait);
 
   /// Work that waits in a stream for a peer ends, and all later calls fail.
-  /// Waits for the device, on which no other communicator's work may wait.
-  void abort();
+  /// Waits for the device, on which no other communicator's work may wait. The
+  /// error is NCCL's; the communicator is gone nevertheless.
+  Result<void> abort();
   /// The same for all that a device has. One after the other they would wait for
-  /// each other's work. Null ones are passed over.
-  static void abort_together(const std::vector<CudaNcclCommunicator*>& all);
+  /// each other's work. Null ones are passed over. The error is the first that
+  /// NCCL gave, and all are gone nevertheless.
+  static Result<void> abort_together(const std::vector<CudaNcclCommunicator*>& all);
 
  private:
   explicit CudaNcclCommunicator(const CudaNcclFunctions& nccl) : nccl_(nccl) {}
@@ -73,8 +75,8 @@ class CudaNcclCommunicator {
     return why;
   }
   /// Those that it could not abort still have their communicator.
-  static void abort_in_group(const CudaNcclFunctions& nccl,
-                             const std::vector<CudaNcclCommunicator*>& alive);
+  static Result<void> abort_in_group(const CudaNcclFunctions& nccl,
+                                     const std::vector<CudaNcclCommunicator*>& alive);
   /// Calls `call(communicator)` unless aborted.
   template <typename Call>
   Result<void> issue(const char* name, Call call);

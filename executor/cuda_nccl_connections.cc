@@ -185,7 +185,7 @@ bool CudaNcclConnections::idle() const {
 void CudaNcclConnections::abort() {
   std::vector<CudaNcclCommunicator*> all = {lanes_.get()};
   for (const auto& channel : channels_) all.push_back(&channel->communicator());
-  CudaNcclCommunicator::abort_together(all);
+  static_cast<void>(CudaNcclCommunicator::abort_together(all));
 }
 
 std::unique_ptr<Transport> CudaNcclConnections::transport(

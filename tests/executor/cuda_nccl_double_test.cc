@@ -91,6 +91,25 @@ TEST_F(CudaNcclDouble, RefusesWhatCannotBeACommunicator) {
   expect_none();
 }
 
+// Whoever wants few blocks has tasks beside them.
+TEST_F(CudaNcclDouble, FewBlocksAreNoCluster) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.cgaClusterSize = -1;
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(nccl().init(&comm, 1, new_nccl_id(), 0, &config), ncclInvalidArgument);
+  expect_last_error("Invalid config cgaClusterSize attribute value -1");
+  config.maxCTAs = 4;
+  config.cgaClusterSize = 0;
+  EXPECT_EQ(nccl().init(&comm, 1, new_nccl_id(), 0, &config), ncclInProgress);
+  EXPECT_EQ(nccl().abort(comm), ncclSuccess);
+  expect_none();
+  config.cgaClusterSize = NCCL_CONFIG_UNDEF_INT;
+  EXPECT_EQ(nccl().init(&comm, 1, new_nccl_id(), 0, &config), ncclInvalidUsage);
+  EXPECT_EQ(comm, nullptr);
+  expect_objection("with maxCTAs, clusters of blocks");
+}
+
 TEST_F(CudaNcclDouble, TwoMembersOnOneDeviceAreRefused) {
   const ncclUniqueId id = new_nccl_id();
   NcclMember first(id, 0, 3, 5);

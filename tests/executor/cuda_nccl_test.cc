@@ -9,8 +9,11 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <thread>
+#include <utility>
 
+#include "executor/cuda_check.h"
 #include "executor/cuda_double_devices.h"
 #include "executor/cuda_double_streams.h"
 #include "executor/cuda_launchers.h"
@@ -373,6 +376,64 @@ TEST_F(CudaNccl, AnAnnouncementOutOfOrderIsRefused) {
             "process 0 announces tensor 1, which is not the next of a channel");
 }
 
+// The receive would be of as many bytes as there are addresses, into a block of none.
+TEST_F(CudaNccl, AnAnnouncementOfWhatIsNoSizeIsRefused) {
+  for (const auto& [tag, bytes] :
+       {std::pair(Tag::kMessage, std::int64_t{-1}),
+        std::pair(Tag::kMessage, std::numeric_limits<std::int64_t>::min()),
+        std::pair(Tag::kNotice, std::int64_t{8})}) {
+    connect({1, 2, 1});
+    Letter letter;
+    letter.tag = tag;
+    letter.from = 0;
+    letter.to = 1;
+    letter.device_bytes = bytes;
+    network_->transport(0).tell(letter);
+    std::vector<Letter> came;
+    look_until({1}, came, [&] { return !transport(1).status().ok(); });
+    EXPECT_EQ(transport(1).status().error().message, "process 0 announces a tensor of " +
+                                                         std::to_string(bytes) +
+                                                         " bytes with a letter that can have none");
+    transports_.clear();
+    connections_.clear();
+  }
+}
+
+TEST_F(CudaNccl, AnAnnouncementOfMoreThanAnyTensorIsRefused) {
+  connect({1, 2, 1});
+  Letter letter;
+  letter.tag = Tag::kMessage;
+  letter.from = 0;
+  letter.to = 1;
+  letter.device_bytes = std::numeric_limits<std::int64_t>::max();
+  network_->transport(0).tell(letter);
+  std::vector<Letter> came;
+  look_until({1}, came, [&] { return !transport(1).status().ok(); });
+  EXPECT_EQ(transport(1).status().error().message.rfind(
+                "no block of 9223372036854775807 bytes is left: it is for none", 0),
+            0U)
+      << transport(1).status().error().message;
+}
+
+// What rrfp devices --check does, where all is well and where an abort is refused.
+TEST_F(CudaNccl, TheCheckOfOneProcessSeesAnAbortThatFails) {
+  const Result<std::string> well = check_cuda_nccl(1 << 20);
+  ASSERT_TRUE(well.ok()) << well.error().message;
+  EXPECT_NE(well->find("two are aborted together"), std::string::npos) << *well;
+  setenv("RANK", "0", 1);
+  for (const char* fault : {"0,ncclCommAbort,1,fail", "0,ncclCommAbort,2,fail"}) {
+    setenv("RRFP_DOUBLE_FAULT", fault, 1);
+    const Result<std::string> refused = check_cuda_nccl(1 << 20);
+    ASSERT_FALSE(refused.ok()) << fault;
+    EXPECT_EQ(refused.error().message.rfind(
+                  "the abort of two communicators: ncclCommAbort in a group: ", 0),
+              0U)
+        << refused.error().message;
+  }
+  unsetenv("RRFP_DOUBLE_FAULT");
+  unsetenv("RANK");
+}
+
 TEST_F(CudaNccl, TwoProcessesWithOneGpuAreToldSo) {
   const std::vector<std::string> errors =
       try_to_connect([](CudaSettings& mine) { mine.device = 3; });
@@ -430,7 +491,7 @@ TEST_F(CudaNccl, WhereOneLaneCannotSumAllAreToldWhy) {
   });
   for (const std::string& error : errors) {
     EXPECT_EQ(error.find("process 1: the lanes of rank 0 cannot be connected: device 1 has no room "
-                         "for the first of the lanes' sums: 24576 MiB are needed, "),
+                         "for the first of the lanes' sums: 25770 MB are needed, "),
               0U)
         << error;
   }
