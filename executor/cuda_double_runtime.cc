@@ -73,6 +73,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   check_nothing_spins("cudaMalloc");
+  if (bytes > DoubleMachine::kBytes) return cudaErrorMemoryAllocation;  // a sum with it may wrap
   if (allocated().fetch_add(bytes) + bytes > DoubleMachine::kBytes) {
     allocated().fetch_sub(bytes);
     return cudaErrorMemoryAllocation;
