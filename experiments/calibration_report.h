@@ -14,7 +14,8 @@
 namespace rrfp {
 
 inline constexpr OptionRow kCalibrationRow = {
-    "calibration", "FILE", "as the machine would that `rrfp calibrate --out FILE` measured"};
+    "calibration", "FILE", "as the machine would that `rrfp calibrate --out FILE` measured",
+    OptionRow::Alike::kValue, OptionRow::File::kRead};
 
 /// That of --calibration, where it is given.
 Result<std::optional<Calibration>> calibration_of(const Options& options);

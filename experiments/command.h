@@ -29,10 +29,12 @@ enum class ExitStatus : int {
 
 struct Command {
   std::string_view name;
-  std::string_view summary;   ///< one line of `rrfp --help`
-  std::string_view operands;  ///< "FILE", or empty where it takes none
-  std::string_view details;   ///< a paragraph of its own --help; may be empty
-  std::string_view example;   ///< a command line that works
+  std::string_view summary;  ///< one line of `rrfp --help`
+  /// "FILE", or empty where it takes none. FILE is read and OUT is replaced;
+  /// other words are neither.
+  std::string_view operands;
+  std::string_view details;  ///< a paragraph of its own --help; may be empty
+  std::string_view example;  ///< a command line that works
   std::span<const OptionRow> options;
   int max_operands = 0;
   /// An error is wrong usage or input: it is printed after "rrfp <name>: ".

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array kOptions = {
     OptionRow{"out", "FILE", "write the calibration (rrfp.calibration/1)",
-              OptionRow::Alike::kWhetherGiven},
+              OptionRow::Alike::kWhetherGiven, OptionRow::File::kReplaced},
     kPolicyRow,
     kPointRow,
     kTransportRow,

@@ -8,6 +8,7 @@
 #include "experiments/command.h"
 #include "experiments/input_file.h"
 #include "experiments/native_export.h"
+#include "experiments/output_file.h"
 #include "experiments/policy_option.h"
 #include "experiments/progress_bar.h"
 #include "experiments/scenario_point.h"
@@ -106,6 +107,10 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   for (const std::string_view name : kKinetoOptions) {
     const bool given = name == "gzip" ? options.flag(name) : options.text(name).has_value();
     if (given && !to_kineto) return Error{"--" + std::string(name) + " needs --to kineto"};
+  }
+  if (!to_kineto) {
+    const Result<void> can = check_output_file(options.operands()[1], "OUT");
+    if (!can.ok()) return can.error();
   }
   if (to_perfetto) return show_trace(options, terminal);
   const Result<KinetoWriterOptions> kineto = kineto_options(options);

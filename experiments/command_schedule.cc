@@ -6,6 +6,7 @@
 #include "experiments/command.h"
 #include "experiments/display_units.h"
 #include "experiments/input_file.h"
+#include "experiments/output_file.h"
 #include "experiments/shape.h"
 #include "experiments/text_list.h"
 #include "experiments/text_table.h"
@@ -32,11 +33,13 @@ constexpr std::array kOptions = {
     OptionRow{"backward", "WORD", "full or split (default: what the schedule is made for)"},
     OptionRow{"group", "N", "interleaved schedules: microbatches per group (default: P)"},
     OptionRow{"seed", "N", "of the schedule \"random\""},
-    OptionRow{"from", "FILE", "read the schedule from a torch CSV file instead (- is stdin)"},
+    OptionRow{"from", "FILE", "read the schedule from a torch CSV file instead (- is stdin)",
+              OptionRow::Alike::kValue, OptionRow::File::kRead},
     OptionRow{"b-means", "WORD", "B of a CSV file, read and written: full or input (default full)"},
     OptionRow{"csv", "", "print torch CSV"},
     OptionRow{"hint", "", "print the hint of a case file: {\"order\": ...}"},
-    OptionRow{"out", "FILE", "write the torch CSV or the hint to FILE instead of printing it"},
+    OptionRow{"out", "FILE", "write the torch CSV or the hint to FILE instead of printing it",
+              OptionRow::Alike::kValue, OptionRow::File::kReplaced},
     OptionRow{"check", "", "only say whether the schedule runs as a fixed order"},
     OptionRow{"budget", "N,...", "with --check: activations a rank may hold, one for all or each"},
     OptionRow{"list", "", "list the schedules known by name"},
@@ -291,6 +294,9 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   }
   const std::optional<std::string> out = options.text("out");
   if (out && !converts) return Error{"--out needs --csv or --hint, which say what is written"};
+  if (out) {
+    if (Result<void> can = check_output_file(*out, "--out"); !can.ok()) return can.error();
+  }
   const Result<Plan> plan = plan_of(options);
   if (!plan.ok()) return plan.error();
   if (options.flag("check")) return check_plan(*plan, options, terminal);

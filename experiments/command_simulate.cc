@@ -29,7 +29,8 @@ namespace {
 
 constexpr std::array kOptions = {
     OptionRow{"json", "", "print the result as rrfp.result/1 instead of tables"},
-    OptionRow{"trace", "FILE", "also write a timeline for Perfetto (ui.perfetto.dev) or Chrome"},
+    OptionRow{"trace", "FILE", "also write a timeline for Perfetto (ui.perfetto.dev) or Chrome",
+              OptionRow::Alike::kValue, OptionRow::File::kReplaced},
     OptionRow{"network", "MODE,...",
               "eager, rendezvous or launch-queue instead of the file's; several are compared"},
     kPolicyRow,

@@ -80,6 +80,12 @@ Result<ExitStatus> run(const Options& options, Terminal& terminal) {
   const InterruptGuard interrupt;
   Result<Sweep> sweep = plan(*path, options);
   if (!sweep.ok()) return sweep.error();
+  if (out && !options.flag("resume")) {
+    const NamedFile inputs[] = {{"FILE", *path},
+                                {"--calibration", options.text_or("calibration", "")}};
+    const Result<void> apart = check_sweep_inputs(*out, *sweep, inputs);
+    if (!apart.ok()) return apart.error();
+  }
   if (options.flag("resume")) {
     if (Result<void> resumed = resume_sweep(*out, *sweep); !resumed.ok()) return resumed.error();
   } else if (out) {

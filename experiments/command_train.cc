@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::array kOptions = {
     OptionRow{"text", "FILE", "what to learn: any file; its bytes are the tokens",
-              OptionRow::Alike::kWhetherGiven},
+              OptionRow::Alike::kWhetherGiven, OptionRow::File::kRead},
     kPolicyRow,
     kPointRow,
     OptionRow{"steps", "N", "of the optimizer (default 20)"},

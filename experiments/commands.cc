@@ -6,11 +6,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <ostream>
+#include <sstream>
 #include <thread>
 
 #include "executor/launcher.h"
 #include "experiments/guarded.h"
 #include "experiments/job_command.h"
+#include "experiments/output_file.h"
 #include "experiments/text_list.h"
 #include "experiments/version.h"
 #include "scheduler_core/nearest.h"
@@ -93,6 +95,26 @@ bool runs_as_job(const Command& command) {
                      [](const OptionRow& row) { return row.name == kTransportRow.name; });
 }
 
+// That the command replaces nothing that it reads.
+Result<void> check_files(const Command& command, const Options& options) {
+  std::vector<NamedFile> read;
+  std::vector<NamedFile> replaced;
+  std::istringstream words{std::string(command.operands)};
+  for (const std::string& path : options.operands()) {
+    std::string word;
+    words >> word;
+    if (word == "FILE") read.push_back({word, path});
+    if (word == "OUT") replaced.push_back({word, path});
+  }
+  for (const OptionRow& row : command.options) {
+    const std::optional<std::string> path = options.text(row.name);
+    if (!path || row.file == OptionRow::File::kNone) continue;
+    const bool reads = row.file == OptionRow::File::kRead;
+    (reads ? read : replaced).push_back({"--" + std::string(row.name), *path});
+  }
+  return check_files_apart(read, replaced);
+}
+
 Result<ExitStatus> run_command(const Command& command, const std::vector<std::string>& arguments,
                                Terminal& terminal) {
   if (asks_for_help(arguments)) {
@@ -100,10 +122,11 @@ Result<ExitStatus> run_command(const Command& command, const std::vector<std::st
     return ExitStatus::kDone;
   }
   const Result<Options> options = Options::parse(command.options, command.max_operands, arguments);
-  if (!options.ok() && runs_as_job(command)) {
-    return fail_as_job(command.name, transport_in(arguments), options.error(), terminal);
+  const Result<void> able = options.ok() ? check_files(command, *options) : options.error();
+  if (!able.ok() && runs_as_job(command)) {
+    return fail_as_job(command.name, transport_in(arguments), able.error(), terminal);
   }
-  if (!options.ok()) return options.error();
+  if (!able.ok()) return able.error();
   return command.run(*options, terminal);
 }
 

@@ -25,10 +25,13 @@ struct OptionRow {
     kWhetherGiven,  ///< names a file of this process
     kNot,           ///< concerns this process alone, or what process 0 prints
   };
+  /// What a command does with the file that it names, see check_files_apart().
+  enum class File : std::uint8_t { kNone, kRead, kReplaced };
   std::string_view name;      ///< without the dashes
   std::string_view argument;  ///< what stands for it in help ("MS"); empty: a flag
   std::string_view help;
   Alike alike = Alike::kValue;
+  File file = File::kNone;
 };
 
 /// All of `text` as a whole number within both ends, in digits alone.

@@ -34,7 +34,38 @@ Result<void> check_folder(const std::string& path, const fs::path& target,
   return {};
 }
 
+// Whether both lead to one file, which need not be there yet.
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code failed;
+  if (fs::equivalent(a, b, failed) && !failed) return true;
+  std::error_code of_a;
+  std::error_code of_b;
+  const fs::path at_a = fs::weakly_canonical(fs::absolute(a, of_a), of_a);
+  const fs::path at_b = fs::weakly_canonical(fs::absolute(b, of_b), of_b);
+  return !of_a && !of_b && at_a == at_b;
+}
+
 }  // namespace
+
+Result<void> check_files_apart(std::span<const NamedFile> read,
+                               std::span<const NamedFile> replaced) {
+  for (std::size_t i = 0; i < replaced.size(); ++i) {
+    const NamedFile& out = replaced[i];
+    std::error_code ignored;
+    if (is_no_file(out.path, fs::status(out.path, ignored))) continue;
+    for (const NamedFile& in : read) {
+      if (!is_same_file(in.path == "-" ? "/dev/stdin" : in.path, out.path)) continue;
+      return Error{out.name + ": " + out.path + " is what " + in.name +
+                   " reads, and would be replaced; give another file"};
+    }
+    for (const NamedFile& other : replaced.first(i)) {
+      if (!is_same_file(other.path, out.path)) continue;
+      return Error{out.name + ": " + out.path + " is what " + other.name +
+                   " writes as well; give each a file of its own"};
+    }
+  }
+  return {};
+}
 
 Result<void> check_new_file(const std::string& path, std::string_view argument) {
   std::error_code ignored;

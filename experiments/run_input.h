@@ -40,12 +40,12 @@ inline constexpr OptionRow kGpuRow = {
     "which of the GPUs that `rrfp devices` lists (default: 0; processes of one host: that of their "
     "number there, so give each process its own or none)",
     OptionRow::Alike::kNot};
-inline constexpr OptionRow kTraceRow = {"trace", "FILE",
-                                        "write what happened (rrfp.trace/1; .gz and .zst compress)",
-                                        OptionRow::Alike::kWhetherGiven};
+inline constexpr OptionRow kTraceRow = {
+    "trace", "FILE", "write what happened (rrfp.trace/1; .gz and .zst compress)",
+    OptionRow::Alike::kWhetherGiven, OptionRow::File::kReplaced};
 inline constexpr OptionRow kDecisionsRow = {
     "decisions", "FILE", "write every call on the scheduler core and every decision",
-    OptionRow::Alike::kWhetherGiven};
+    OptionRow::Alike::kWhetherGiven, OptionRow::File::kReplaced};
 inline constexpr OptionRow kAdaptRow = {
     "adapt", "", "refine expected durations by a running mean of what is measured"};
 inline constexpr OptionRow kPatienceRow = {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 
 #include "executor/calibration_file.h"
 #include "experiments/display_units.h"
@@ -142,8 +143,8 @@ std::string scenario_name(const Sweep& sweep, std::size_t point) {
   return "scenario-" + std::to_string(point) + ".json";
 }
 
-std::string scenario_text(const SweepPoint& point) {
-  return to_text(scenario_to_json(point.scenario), JsonLayout::kReadable) + "\n";
+std::string scenario_text(const Scenario& scenario) {
+  return to_text(scenario_to_json(scenario), JsonLayout::kReadable) + "\n";
 }
 
 // One row of runs.csv put where it belongs; false where it belongs nowhere.
@@ -268,7 +269,7 @@ Result<void> write_sweep(const std::string& folder, const Sweep& sweep,
     return write_file_atomically(folder + "/" + name, text);
   };
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
-    Result<void> written = write(scenario_name(sweep, i), scenario_text(sweep.points[i]));
+    Result<void> written = write(scenario_name(sweep, i), scenario_text(sweep.points[i].scenario));
     if (!written.ok()) return written;
   }
   if (sweep.calibration) {
@@ -308,16 +309,55 @@ Result<void> check_same_calibration(const std::string& folder, const Sweep& swee
 
 constexpr std::size_t kNoLimit = std::size_t{1} << 40;
 
-bool holds_scenarios_of(const std::string& folder, const Sweep& sweep) {
+// `iterations`: as if the sweep had so many; none: as many as it has.
+bool holds_scenarios_of(const std::string& folder, const Sweep& sweep,
+                        std::optional<int> iterations = std::nullopt) {
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    Scenario scenario = sweep.points[i].scenario;
+    if (iterations) scenario.iterations = *iterations;
     const Result<std::string> text =
         read_text_file(folder + "/" + scenario_name(sweep, i), kNoLimit);
-    if (!text.ok() || *text != scenario_text(sweep.points[i])) return false;
+    if (!text.ok() || *text != scenario_text(scenario)) return false;
   }
   return true;
 }
 
+// `files`: the scenarios of other worlds than those of the sweep.
+std::string describe_others(const std::string& folder, const std::vector<std::string>& files,
+                            const Sweep& sweep) {
+  const Scenario& scenario = sweep.points.front().scenario;
+  if (!std::filesystem::exists(folder + "/runs.csv")) {
+    return files.front() +
+           ": would be replaced by that of the sweep, and is not of a sweep's "
+           "results, for there is no runs.csv beside it";
+  }
+  const Result<Scenario> there = read_scenario_file(files.front(), kNoLimit);
+  if (there.ok() && files.size() == sweep.points.size() &&
+      holds_scenarios_of(folder, sweep, there->iterations)) {
+    return folder + ": holds the results of this scenario with " +
+           counted(there->iterations, "iteration") + "; this is with " +
+           std::to_string(scenario.iterations) + "; give --iterations " +
+           std::to_string(there->iterations) + " (and --resume, where it was cut short)";
+  }
+  return folder + ": holds the results of another scenario, " +
+         (there.ok() ? describe_worlds(*there, files.size()) : files.front()) + "; this is " +
+         describe_worlds(scenario, sweep.points.size());
+}
+
 }  // namespace
+
+Result<void> check_sweep_inputs(const std::string& folder, const Sweep& sweep,
+                                std::span<const NamedFile> inputs) {
+  // The same is written again.
+  if (holds_scenarios_of(folder, sweep)) return {};
+  std::vector<NamedFile> replaced;
+  for (const std::string& file : scenario_files(folder)) replaced.push_back({"--out", file});
+  for (const char* name : {"/runs.csv", "/summary.csv", "/summary.json", kCalibrationName}) {
+    replaced.push_back({"--out", folder + name});
+  }
+  const Result<void> apart = check_files_apart(inputs, replaced);
+  return apart.ok() ? apart : Error{apart.error().message + " folder"};
+}
 
 Result<void> check_sweep_folder(const std::string& folder, const Sweep& sweep) {
   const std::vector<std::string> files = scenario_files(folder);
@@ -329,10 +369,7 @@ Result<void> check_sweep_folder(const std::string& folder, const Sweep& sweep) {
   if (files.size() == sweep.points.size() && holds_scenarios_of(folder, sweep)) {
     return check_same_calibration(folder, sweep, ways);
   }
-  const Result<Scenario> there = read_scenario_file(files.front(), kNoLimit);
-  const std::string found = there.ok() ? describe_worlds(*there, files.size()) : files.front();
-  return Error{folder + ": holds the results of another scenario, " + found + "; this is " +
-               describe_worlds(sweep.points.front().scenario, sweep.points.size()) + ways};
+  return Error{describe_others(folder, files, sweep) + ways};
 }
 
 Result<void> resume_sweep(const std::string& folder, Sweep& sweep) {
@@ -340,7 +377,7 @@ Result<void> resume_sweep(const std::string& folder, Sweep& sweep) {
     const std::string path = folder + "/" + scenario_name(sweep, i);
     const Result<std::string> text = read_text_file(path, kNoLimit);
     if (!text.ok()) return Error{text.error().message + "; there is nothing to resume"};
-    if (*text == scenario_text(sweep.points[i])) continue;
+    if (*text == scenario_text(sweep.points[i].scenario)) continue;
     return Error{path +
                  ": a sweep of another scenario; resume with the scenario, the options and "
                  "the program that it was begun with, or take another folder"};

@@ -10,9 +10,11 @@
 // Each is written whole or not at all. Thread safety: one writer per folder.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "experiments/output_file.h"
 #include "experiments/sweep.h"
 #include "experiments/sweep_summary.h"
 #include "traces/json_value.h"
@@ -28,6 +30,11 @@ JsonValue summary_to_json(const Sweep& sweep,
 /// Makes the folder where it is absent: before hours of work, to hear of what
 /// is in the way.
 Result<void> make_sweep_folder(const std::string& folder);
+
+/// That a sweep into this folder replaces none of its own `inputs`, but by the
+/// same. The error names the file.
+Result<void> check_sweep_inputs(const std::string& folder, const Sweep& sweep,
+                                std::span<const NamedFile> inputs);
 
 /// Says whether the folder is free for this sweep: it holds none, or one of the
 /// same worlds. The error names both, and how to go on.

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -284,6 +286,43 @@ void KinetoWriter::State::write(RankFile* file, const std::vector<Action>& actio
   }
 }
 
+namespace {
+
+// "rank07.json.gz"; as wide as the number of the last.
+std::string rank_file_name(int rank, int world, bool gzip) {
+  const std::string digits = std::to_string(rank);
+  const std::size_t width = std::to_string(world - 1).size();
+  return "rank" + std::string(width - digits.size(), '0') + digits + (gzip ? ".json.gz" : ".json");
+}
+
+bool is_rank_file_name(std::string name) {
+  for (const std::string_view ending : {".gz", ".json"}) {
+    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  }
+  return name.starts_with("rank") && name.size() > 4 &&
+         name.find_first_not_of("0123456789", 4) == name.npos;
+}
+
+// Whoever reads a folder takes all its files for ranks of one job, so that none of a larger one may
+// stand beside `names`.
+Result<void> check_no_other_ranks(const std::string& folder, const std::set<std::string>& names) {
+  std::set<std::string> others;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(folder, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (is_rank_file_name(name) && names.count(name) == 0) others.insert(name);
+  }
+  if (failed) return Error{folder + ": cannot be listed: " + failed.message()};
+  if (others.empty()) return {};
+  return Error{folder + ": holds " + *others.begin() +
+               (others.size() == 1 ? "" : " and others (" + std::to_string(others.size()) + ")") +
+               " of another export, which would be read with this one; remove it or name another "
+               "folder"};
+}
+
+}  // namespace
+
 Result<KinetoWriter> KinetoWriter::create(const std::string& folder, const TraceHeader& header,
                                           const KinetoWriterOptions& options) {
   if (const Result<void> fits = check(header, options); !fits.ok()) return fits.error();
@@ -292,12 +331,12 @@ Result<KinetoWriter> KinetoWriter::create(const std::string& folder, const Trace
   if (failed) return Error{folder + ": cannot be made: " + failed.message()};
   auto state = std::make_unique<State>(State{header, options, {}, {}, kEpochNs, kEpochNs});
   const int world = header.program.ranks() * header.replicas;
-  const std::size_t width = std::to_string(world - 1).size();
+  std::set<std::string> names;
+  for (int rank = 0; rank < world; ++rank) names.insert(rank_file_name(rank, world, options.gzip));
+  if (Result<void> alone = check_no_other_ranks(folder, names); !alone.ok()) return alone.error();
   for (int rank = 0; rank < world; ++rank) {
-    const std::string digits = std::to_string(rank);
-    const std::string path = folder + "/rank" + std::string(width - digits.size(), '0') + digits +
-                             (options.gzip ? ".json.gz" : ".json");
-    Result<StreamedFile> file = StreamedFile::create(path);
+    Result<StreamedFile> file =
+        StreamedFile::create(folder + "/" + rank_file_name(rank, world, options.gzip));
     if (!file.ok()) return file.error();
     std::int64_t offset_ns = 0;
     if (rank > 0 && options.clock_skew_ns > 0) {

@@ -59,6 +59,46 @@ TEST(CommandLine, WrongUsageIsOneMessage) {
   }
 }
 
+// What a command reads is never lost to what it writes, by whatever path it is named.
+TEST(CommandLine, NoCommandReplacesWhatItReadsOrItsOtherOutput) {
+  const std::string folder = test_folder();
+  const std::string text = read_test_file(own_case("three-chunks"));
+  const std::string path = write_test_file(folder + "/case.json", text);
+  const std::string other = write_test_file(folder + "/other", "words to learn");
+  const std::string link = folder + "/link";
+  std::filesystem::create_symlink(path, link);
+  const std::string detour = folder + "/./case.json";
+  const std::string out = folder + "/out";
+  const std::string same_out = folder + "/./out";
+  const std::vector<WrongUsage> cases = {
+      {{"simulate", path, "--trace", path}, "--trace: " + path + " is what FILE reads"},
+      {{"simulate", path, "--trace", detour}, " is what FILE reads, and would be replaced"},
+      {{"simulate", path, "--calibration", other, "--trace", other}, "what --calibration reads"},
+      {{"run", link, "--trace", path}, "--trace: "},
+      {{"run", path, "--decisions", link}, "--decisions: "},
+      {{"run", path, "--trace", out, "--decisions", same_out}, "what --trace writes as well"},
+      {{"train", path, "--text", other, "--trace", other}, "what --text reads"},
+      {{"train", path, "--text", other, "--decisions", path}, "what FILE reads"},
+      {{"validate", path, "--out", path}, "what FILE reads"},
+      {{"validate", path, "--calibration", other, "--out", other}, "what --calibration reads"},
+      {{"calibrate", path, "--out", path}, "what FILE reads"},
+      {{"export", path, path}, "OUT: " + path + " is what FILE reads"},
+      {{"export", "--to", "perfetto", path, link}, "what FILE reads"},
+      {{"schedule", "--from", other, "--csv", "--out", other}, "what --from reads"},
+  };
+  for (const WrongUsage& wrong : cases) {
+    const Ran ran = run_rrfp(wrong.arguments);
+    EXPECT_EQ(ran.status, 2) << wrong.arguments.front();
+    EXPECT_EQ(ran.out, "");
+    EXPECT_TRUE(has(ran.err, wrong.message)) << ran.err << wrong.message;
+    EXPECT_EQ(read_test_file(path), text);
+    EXPECT_EQ(read_test_file(other), "words to learn");
+    EXPECT_TRUE(absent(out));
+  }
+  // A device may be given twice.
+  EXPECT_EQ(run_rrfp({"run", path, "--trace", "/dev/null", "--decisions", "/dev/null"}).status, 0);
+}
+
 TEST(CommandLine, EveryCommandHelpsWithAnExample) {
   const Ran overview = run_rrfp({"--help"});
   EXPECT_EQ(overview.status, 0);

@@ -335,6 +335,27 @@ TEST(ProfileCommands, AnIncompleteFolderIsRefused) {
       << single.out;
 }
 
+// Ranks of a larger job that stayed there would be read as ranks of this one.
+TEST(ProfileCommands, ExportLeavesNoRanksOfALargerJob) {
+  const std::string folder = test_folder();
+  const std::string scenario = write_test_file(folder + "/job.json", scenario_of(kJobs[1], 1));
+  const std::string out = folder + "/out";
+  const std::vector<std::string> command = {"export", "--to", "kineto", scenario, out};
+  ASSERT_EQ(run_rrfp(command).status, 0);
+  EXPECT_EQ(run_rrfp(command).status, 0) << "its own files are replaced";
+  const std::string first = read_test_file(out + "/rank0.json");
+  for (const char* stale : {"/rank64.json", "/rank00.json", "/rank0.json.gz"}) {
+    write_test_file(out + stale, "mine");
+    const Ran ran = run_rrfp(command);
+    EXPECT_EQ(ran.status, 2) << stale;
+    EXPECT_TRUE(has(ran.err, out + ": holds " + (stale + 1) + " of another export")) << ran.err;
+    EXPECT_EQ(read_test_file(out + stale), "mine");
+    EXPECT_EQ(read_test_file(out + "/rank0.json"), first);
+    std::filesystem::remove(out + stale);
+  }
+  EXPECT_EQ(run_rrfp(command).status, 0);
+}
+
 TEST(ProfileCommands, WrongExportsSayWhatIsAllowed) {
   const std::string folder = test_folder();
   const std::string split = write_test_file(folder + "/split.json", scenario_of(kJobs[1], 1));
@@ -343,11 +364,15 @@ TEST(ProfileCommands, WrongExportsSayWhatIsAllowed) {
     std::string message;
   };
   const std::string out = folder + "/out";
+  const std::string kept = write_test_file(folder + "/kept", "mine");
   for (const Wrong& wrong :
        {Wrong{{"export", "--gzip", split, out}, "--gzip needs --to kineto"},
         Wrong{{"export", "--to", "kineto", "--names", "megatron", split, out},
               "Megatron's names tell neither"},
-        Wrong{{"export", "--to", "kineto", split, split}, "split.json: cannot be made"}}) {
+        Wrong{{"export", "--to", "kineto", split, split}, "split.json is what FILE reads"},
+        Wrong{{"export", "--to", "kineto", split, kept}, "kept: cannot be made"},
+        Wrong{{"export", split, folder}, folder + ": cannot write: is a directory; give a file"},
+        Wrong{{"export", "--to", "perfetto", split, folder}, "is a directory; give a file"}}) {
     const Ran ran = run_rrfp(wrong.arguments);
     EXPECT_EQ(ran.status, 2) << ran.err;
     EXPECT_NE(ran.err.find(wrong.message), std::string::npos) << ran.err;

@@ -178,6 +178,55 @@ TEST(Sweep, ResultsOfAnotherScenarioAreReplacedOnlyWhenForced) {
   }
 }
 
+TEST(Sweep, OtherIterationsAreSaidToBeThatAlone) {
+  const std::string folder = test_folder();
+  const std::string out = folder + "/out";
+  for (const char* grid : {"", kGrid}) {
+    const std::string path = write_test_file(folder + "/a.json", small_scenario("3", grid));
+    ASSERT_EQ(run_rrfp({"sweep", path, "--out", out, "--force"}).status, 0);
+    const Ran ran = run_rrfp({"sweep", path, "--out", out, "--iterations", "4"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err, "rrfp sweep: " + out +
+                           ": holds the results of this scenario with 3 iterations; this is with "
+                           "4; give --iterations 3 (and --resume, where it was cut short); take "
+                           "another folder, or --force to replace them\n");
+  }
+}
+
+// A scenario in the folder that it is swept into would give way to the resolved one, --force or
+// not.
+TEST(Sweep, ItsOwnScenarioIsNotReplaced) {
+  const std::string folder = test_folder();
+  const std::string text = "// mine\n" + small_scenario("2", kGrid);
+  const std::string path = write_test_file(folder + "/scenario.json", text);
+  std::filesystem::create_symlink(path, folder + "/link.json");
+  for (const std::string& in :
+       {path, folder + "/link.json",
+        folder + "/../" + std::filesystem::path(folder).filename().string() + "/scenario.json"}) {
+    for (const bool force : {false, true}) {
+      std::vector<std::string> command = {"sweep", in, "--out", folder};
+      if (force) command.emplace_back("--force");
+      const Ran ran = run_rrfp(command);
+      EXPECT_EQ(ran.status, 2);
+      EXPECT_TRUE(has(ran.err,
+                      "scenario.json is what FILE reads, and would be replaced; give "
+                      "another folder"))
+          << ran.err;
+      EXPECT_EQ(read_test_file(path), text);
+      EXPECT_TRUE(absent(folder + "/runs.csv"));
+    }
+  }
+  const std::string other = write_test_file(folder + "/other.json", small_scenario("2", ""));
+  const Ran beside = run_rrfp({"sweep", other, "--out", folder});
+  EXPECT_EQ(beside.status, 2);
+  EXPECT_TRUE(has(beside.err, "is not of a sweep's results")) << beside.err;
+  EXPECT_EQ(read_test_file(path), text);
+  // What the folder holds already, it may be made of.
+  ASSERT_EQ(run_rrfp({"sweep", other, "--out", folder + "/out"}).status, 0);
+  const std::string resolved = folder + "/out/scenario.json";
+  EXPECT_EQ(run_rrfp({"sweep", resolved, "--out", folder + "/out"}).status, 0);
+}
+
 // The real program, a real signal. The scenario is far too long to finish.
 void interrupt_sweep(const std::string& log, const std::vector<std::string>& options) {
   std::string text = small_scenario("100000", "");
