@@ -54,7 +54,7 @@ std::string memory_wait(const PreparedCase& world, const CoreMachines& machines,
          " bytes; of the rank's budget of " + std::to_string(*budget) + " bytes " +
          std::to_string(memory.held_bytes()) + " are in use and " +
          std::to_string(memory.room(refused.local_stage)) + " are free for stage " +
-         std::to_string(program.stage_of(refused.task)) + "; raise \"budget_bytes\" of rank " +
+         std::to_string(program.stage_of(refused.task)) + "; raise the memory budget of rank " +
          std::to_string(rank) + ", in the units that its file counts in, or give the policy " +
          (eager ? wider_window(world.input().policy.window) : "an order that needs less");
 }

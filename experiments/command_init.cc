@@ -75,6 +75,11 @@ Result<double> needed(const Options& options, std::string_view name) {
 }
 
 Result<void> read_times(const Options& options, JobNumbers& job) {
+  if (!options.text("forward-ms") && !options.text("backward-ms")) {
+    return Error{
+        "--model NAME is missing (`rrfp models` lists them), or --layer-profile FILE, or the times "
+        "of a stage, --forward-ms and --backward-ms; each with --pp and --microbatches"};
+  }
   const Result<int> ranks = count(options, "pp", 4096);
   if (!ranks.ok()) return ranks.error();
   job.ranks = *ranks;

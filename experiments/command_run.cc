@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <ostream>
 
 #include "executor/capture.h"
@@ -74,9 +75,14 @@ Result<Injected> read_fault(const std::string& text, const RunPlan& plan) {
     return wrong;
   }
   if (parts.size() != (stall ? 4U : 3U)) return wrong;
-  const std::optional<std::int64_t> rank = whole_number(parts[1], 0, plan.grid.ranks - 1);
+  const std::optional<std::int64_t> rank =
+      whole_number(parts[1], 0, std::numeric_limits<std::int64_t>::max());
   const Result<Task> task = parse_task(parts[2]);
   if (!task.ok() || !rank) return wrong;
+  if (*rank >= plan.grid.ranks) {
+    return Error{"--inject: found \"" + text + "\"; there is no rank " + parts[1] +
+                 ", ranks are 0 to " + std::to_string(plan.grid.ranks - 1)};
+  }
   fault.endpoint = plan.grid.endpoint({0, static_cast<int>(*rank), 0});
   const Program& program = plan.world(0, 0).program();
   fault.task = program.find(*task);

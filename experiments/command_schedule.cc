@@ -251,7 +251,7 @@ Result<ExitStatus> check_plan(const Plan& plan, const Options& options, Terminal
   if (!fits.ok()) return wrong(fits.error());
   const Result<void> holds =
       check_fixed_memory(plan.program, plan.schedule, {unit.memory.activation_bytes, {}}, *budgets);
-  if (!holds.ok()) return wrong(holds.error());
+  if (!holds.ok()) return wrong(Error{holds.error().message + ", in activations"});
   terminal.out << plan.title << ": every task stands once, on its rank, and the order runs to its "
                << "end" << (budgets->empty() ? "" : " within the budget") << "\n";
   return ExitStatus::kDone;

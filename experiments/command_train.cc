@@ -265,6 +265,7 @@ Result<ReadyTraining> get_ready(const Options& options) {
   if (!limit.ok()) return limit.error();
   Result<std::string> text = read_input_text(*path, *limit);
   if (!text.ok()) return text.error();
+  if (text->empty()) return Error{*path + ": is empty; --text needs something to learn"};
   const Term learnt = {"--text of", describe_content(*text)};
   Result<TrainingRun> training = prepare(options, *input, *policy, *choice, std::move(*text));
   if (!training.ok()) return training.error();

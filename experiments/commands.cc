@@ -16,6 +16,7 @@
 #include "experiments/text_list.h"
 #include "experiments/version.h"
 #include "scheduler_core/nearest.h"
+#include "scheduler_core/suggestion.h"
 
 namespace rrfp {
 
@@ -78,8 +79,8 @@ Error unknown_command(const std::string& found) {
   for (const Command* command : kCommands) known.push_back(command->name);
   std::string list;
   for (const std::string_view name : known) add_to_list(list, name);
-  return Error{"unknown command " + in_quotes(found) + "; did you mean " +
-               in_quotes(nearest(found, known)) + "? Allowed: " + list};
+  return Error{"unknown command " + in_quotes(found) + suggestion(found, known) +
+               " Allowed: " + list};
 }
 
 bool asks_for_help(std::span<const std::string> arguments) {

@@ -8,6 +8,7 @@
 #include "experiments/text_list.h"
 #include "scheduler_core/check.h"
 #include "scheduler_core/nearest.h"
+#include "scheduler_core/suggestion.h"
 
 namespace rrfp {
 
@@ -28,8 +29,8 @@ Error unknown_option(const std::string& found, std::span<const OptionRow> rows) 
   bare = bare.substr(0, bare.find('='));
   std::string list;
   for (const std::string_view name : known) add_to_list(list, dashed(name));
-  return Error{"unknown option " + in_quotes(found) + "; did you mean " +
-               dashed(nearest(bare, known)) + "? Allowed: " + list};
+  return Error{"unknown option " + in_quotes(found) + suggestion(bare, known, "--") +
+               " Allowed: " + list};
 }
 
 po::options_description describe(std::span<const OptionRow> rows) {
@@ -67,8 +68,8 @@ Error not_one_of(const std::string& field, std::string_view found,
                  std::span<const std::string_view> words) {
   std::string list;
   for (const std::string_view word : words) add_to_list(list, word);
-  return Error{field + ": unknown " + in_quotes(found) + "; did you mean " +
-               in_quotes(nearest(found, words)) + "? Allowed: " + list};
+  return Error{field + ": unknown " + in_quotes(found) + suggestion(found, words) +
+               " Allowed: " + list};
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text, std::int64_t least,

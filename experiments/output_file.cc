@@ -56,7 +56,7 @@ Result<void> check_files_apart(std::span<const NamedFile> read,
     for (const NamedFile& in : read) {
       if (!is_same_file(in.path == "-" ? "/dev/stdin" : in.path, out.path)) continue;
       return Error{out.name + ": " + out.path + " is what " + in.name +
-                   " reads, and would be replaced; give another file"};
+                   " reads, and would be replaced; give another path"};
     }
     for (const NamedFile& other : replaced.first(i)) {
       if (!is_same_file(other.path, out.path)) continue;

@@ -137,8 +137,11 @@ Result<std::optional<int>> gpu_of(const Options& options) {
 }
 
 Result<DeviceChoice> device_of(const Options& options) {
-  constexpr std::array<std::string_view, 3> kWords = {"emulated", "synthetic", "cuda"};
-  const Result<std::string> word = options.word_or(kDeviceRow.name, "emulated", kWords);
+  // cuda is for training, which whoever opens the device says; none of these words is it.
+  constexpr std::array<std::string_view, 2> kWords = {"emulated", "synthetic"};
+  const Result<std::string> word = options.text(kDeviceRow.name) == "cuda"
+                                       ? std::string("cuda")
+                                       : options.word_or(kDeviceRow.name, "emulated", kWords);
   if (!word.ok()) return word.error();
   const Result<std::optional<std::int64_t>> bytes =
       options.integer(kPayloadRow.name, 0, std::int64_t{1} << 30);

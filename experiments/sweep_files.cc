@@ -355,8 +355,7 @@ Result<void> check_sweep_inputs(const std::string& folder, const Sweep& sweep,
   for (const char* name : {"/runs.csv", "/summary.csv", "/summary.json", kCalibrationName}) {
     replaced.push_back({"--out", folder + name});
   }
-  const Result<void> apart = check_files_apart(inputs, replaced);
-  return apart.ok() ? apart : Error{apart.error().message + " folder"};
+  return check_files_apart(inputs, replaced);
 }
 
 Result<void> check_sweep_folder(const std::string& folder, const Sweep& sweep) {

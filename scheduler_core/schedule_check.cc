@@ -159,7 +159,7 @@ Result<void> replay(const Program& program, int rank, const std::vector<Task>& o
         return Error{"order of " + rank_name(rank) + ": " + to_string(task) + " at position " +
                      std::to_string(position) + " can never start: it takes " +
                      std::to_string(admission.activation(local, task.microbatch)) +
-                     " bytes, what ran before it holds " + std::to_string(admission.held_bytes()) +
+                     ", what ran before it holds " + std::to_string(admission.held_bytes()) +
                      ", and the budget is " + std::to_string(budget_bytes)};
       }
       admission.take(local, task.microbatch);

@@ -7,6 +7,7 @@
 
 #include "scheduler_core/check.h"
 #include "scheduler_core/nearest.h"
+#include "scheduler_core/suggestion.h"
 #include "traces/preset_models.h"
 #include "traces/quantity.h"
 #include "traces/variability_parts.h"
@@ -113,8 +114,8 @@ const Preset* find_preset(std::string_view name) {
 std::string unknown_preset(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Preset* preset : kPresets) names.push_back(preset->name);
-  return "there is no preset " + in_quotes(name) + "; did you mean \"" + nearest(name, names) +
-         "\"? `rrfp presets` lists them";
+  return "there is no preset " + in_quotes(name) + suggestion(name, names) +
+         " `rrfp presets` lists them";
 }
 
 const PresetValue& PresetCall::value(std::string_view name) const {

@@ -202,7 +202,7 @@ TEST(FixedMemory, PeaksDecide) {
   const Result<void> low = verdict("1f1b", false, Budgets{4, 2, 2, 1});
   ASSERT_FALSE(low.ok());
   EXPECT_EQ(low.error().message,
-            "order of rank 1: 1F2 at position 2 can never start: it takes 1 bytes, what ran before "
+            "order of rank 1: 1F2 at position 2 can never start: it takes 1, what ran before "
             "it holds 2, and the budget is 2");
 }
 

@@ -77,7 +77,7 @@ TEST(Program, BlockedOnMemorySaysHowMuchThereIsAndWhatToDo) {
   EXPECT_TRUE(ran.has(
       "rank 0 lane 0 waits for memory to run 0F3: it takes 1 bytes; of the "
       "rank's budget of 4 bytes 4 are in use and 0 are free for stage 0; raise "
-      "\"budget_bytes\" of rank 0, in the units that its file counts in, or give the policy "
+      "the memory budget of rank 0, in the units that its file counts in, or give the policy "
       "a larger \"window\" than 3, or none"))
       << ran.text;
 }
@@ -152,6 +152,7 @@ TEST(Program, SaysWhatIsWrongWithAFault) {
     EXPECT_EQ(ran.status, 2);
     EXPECT_TRUE(ran.has("--inject: found \"" + fault + "\"")) << ran.text;
     EXPECT_EQ(ran.has("rank 1 has no task 2F3"), fault == "kill:1:2F3") << ran.text;
+    EXPECT_EQ(ran.has("there is no rank 9, ranks are 0 to 3"), fault == "kill:9:2F3") << ran.text;
   }
 }
 

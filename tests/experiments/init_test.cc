@@ -108,7 +108,13 @@ TEST(Init, PoliciesThatDoNotFitStandAsComments) {
 }
 
 TEST(Init, WrongNumbersAreNamed) {
-  EXPECT_EQ(run_rrfp({"init", "--pp", "4"}).err,
+  for (const std::vector<std::string>& alone :
+       {std::vector<std::string>{"init"}, {"init", "--pp", "4", "--microbatches", "8"}}) {
+    EXPECT_TRUE(
+        run_rrfp(alone).err.starts_with("rrfp init: --model NAME is missing (`rrfp models`"))
+        << run_rrfp(alone).err;
+  }
+  EXPECT_EQ(run_rrfp({"init", "--forward-ms", "4", "--pp", "4"}).err,
             "rrfp init: --microbatches is missing; expected a whole number from 1 to 65536\n");
   EXPECT_EQ(run_rrfp(init({"--weight-ms", "30"})).err,
             "rrfp init: --weight-ms: found 30; expected at most --backward-ms, of which it is a "

@@ -126,6 +126,9 @@ TEST(PresetsCommand, NamesTheNearest) {
   const Ran ran = run_rrfp({"presets", "slow-workr"});
   EXPECT_EQ(ran.status, 2);
   EXPECT_NE(ran.err.find("did you mean \"slow-worker\"?"), std::string::npos);
+  const Ran far = run_rrfp({"presets", "nope"});
+  EXPECT_NE(far.err.find("there is no preset \"nope\". `rrfp presets` lists"), std::string::npos)
+      << far.err;
 }
 
 // Whoever runs for real is told the same of the presets as whoever simulates.

@@ -56,6 +56,7 @@ TEST(ScheduleCommand, CheckNamesTheFault) {
   const Ran tight = run_rrfp(zb_h2({"--check", "--budget", "3,2"}));
   EXPECT_EQ(tight.status, 2);
   EXPECT_NE(tight.err.find("rank 1"), std::string::npos) << tight.err;
+  EXPECT_EQ(tight.err.find("bytes"), std::string::npos) << "counted in activations: " << tight.err;
   const std::string path =
       write_test_file(folder + "/deadlock.csv", "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n");
   const Ran blocked = run_rrfp({"schedule", "--from", path, "--check"});

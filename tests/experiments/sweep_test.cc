@@ -210,7 +210,7 @@ TEST(Sweep, ItsOwnScenarioIsNotReplaced) {
       EXPECT_EQ(ran.status, 2);
       EXPECT_TRUE(has(ran.err,
                       "scenario.json is what FILE reads, and would be replaced; give "
-                      "another folder"))
+                      "another path"))
           << ran.err;
       EXPECT_EQ(read_test_file(path), text);
       EXPECT_TRUE(absent(folder + "/runs.csv"));
