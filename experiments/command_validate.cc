@@ -143,6 +143,15 @@ int calibrated_policy(const Options& options, const RunInput& input,
   return input.scenario && !chosen ? input.scenario->scenario().baseline : policies.front();
 }
 
+// A policy that cannot run would be found after the runs of those before it.
+Result<void> check_policies(const RunInput& input, const std::vector<int>& policies) {
+  for (const int policy : policies) {
+    const Result<PreparedRun> prepared = input.prepare(policy, 1);
+    if (!prepared.ok()) return prepared.error();
+  }
+  return {};
+}
+
 Result<ReadyValidation> get_ready(const Options& options) {
   ReadyValidation ready;
   Result<RunInput> input = read_run_input(options);
@@ -153,6 +162,9 @@ Result<ReadyValidation> get_ready(const Options& options) {
   Result<std::vector<int>> policies = validated_policies(options, *input);
   if (!policies.ok()) return policies.error();
   ready.policies = std::move(*policies);
+  if (Result<void> can_run = check_policies(*input, ready.policies); !can_run.ok()) {
+    return can_run.error();
+  }
   Result<CalibrationPlan> plan =
       plan_calibration(*input, calibrated_policy(options, *input, ready.policies), options);
   if (!plan.ok()) return plan.error();
@@ -160,8 +172,9 @@ Result<ReadyValidation> get_ready(const Options& options) {
   Result<std::optional<Calibration>> given = calibration_of(options);
   if (!given.ok()) return given.error();
   if (*given) {
-    if (Result<void> fits = check_fit(*input, plan->world(), **given); !fits.ok())
+    if (Result<void> fits = check_fit(*input, plan->world(), **given); !fits.ok()) {
       return fits.error();
+    }
     ready.inputs.files.push_back(
         {"--calibration of",
          describe_content(to_text(calibration_to_json(**given), JsonLayout::kReadable))});

@@ -21,8 +21,9 @@ std::string RunInput::policy_name(int policy) const {
 Result<PreparedRun> RunInput::prepare(int policy, int iterations) const {
   Result<PreparedRun> prepared =
       scenario ? prepare_run(*scenario, policy, iterations) : prepare_run(*single, iterations);
-  if (!prepared.ok()) return Error{name + ": " + prepared.error().message};
-  return prepared;
+  if (prepared.ok()) return prepared;
+  const std::string whose = scenario ? "policy \"" + policy_name(policy) + "\": " : "";
+  return Error{name + ": " + whose + prepared.error().message};
 }
 
 Result<RunInput> read_run_input(const Options& options) {

@@ -195,6 +195,19 @@ TEST(Program, ValidatesThePoliciesThatAreAskedForAndSaysWhatItsFiguresAreWorth) 
       << foreign.text;
 }
 
+// Before the first policy is run, or a calibration made.
+TEST(Program, ValidatesNoneWhereOneOfThePoliciesCannotRun) {
+  const std::string whole = write_text("whole.json", R"({"schema": "rrfp.scenario/1",
+  "pipeline": {"ranks": 2, "microbatches": 4},
+  "durations": {"forward_us": 100, "backward_us": 200},
+  "policies": [{"name": "a", "hint": "1f1b"}, {"name": "b", "hint": "zb-h1"}]})");
+  const EndedProgram refused = rrfp({"validate", whole});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(refused.has(whole + ": policy \"b\": schedule zb-h1 needs split backwards"))
+      << refused.text;
+  EXPECT_FALSE(refused.has("note: ")) << "that is what comes before the runs: " << refused.text;
+}
+
 // Said before the work and not after it, with nothing lost.
 TEST(Program, OutputsThatCannotBeWrittenAreRefusedBeforeTheRun) {
   const std::string input = scenario("", kBfw);
