@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "scheduler_core/random.h"
 
@@ -127,9 +128,16 @@ Result<void> agree(LaneExchange& everyone, const Result<void>& mine) {
   return reason->empty() ? Result<void>() : Error{*reason};
 }
 
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
 Result<HostShare> share_of_host(LaneExchange& everyone, int process) {
-  char host[256] = {};
-  gethostname(host, sizeof(host) - 1);
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  const std::string host = std::string(name) + " " + boot_id();
   const Result<std::vector<std::string>> hosts = exchange_texts(everyone, host);
   if (!hosts.ok()) return hosts.error();
   HostShare share;

@@ -43,6 +43,10 @@ Result<std::string> shared_difference(LaneExchange& everyone, const Terms& mine)
 /// That all can go on; the error is either of those of shared_reason().
 Result<void> agree(LaneExchange& everyone, const Result<void>& mine);
 
+/// What the kernel of this host calls its present boot: hosts that have one name
+/// differ in it, containers of one host do not. Empty where it cannot be read.
+std::string boot_id();
+
 /// A process among those of its host.
 struct HostShare {
   int processes = 1;  ///< there, itself included

@@ -24,6 +24,7 @@ static_assert(std::is_trivially_copyable_v<CudaGreeting>);
 
 Result<void> describe_device(int device, CudaGreeting& to) {
   gethostname(to.host, sizeof(to.host) - 1);
+  boot_id().copy(to.boot, sizeof(to.boot) - 1);
   return check_cuda("cudaDeviceGetPCIBusId", cudaDeviceGetPCIBusId(to.gpu, sizeof(to.gpu), device));
 }
 
@@ -89,11 +90,14 @@ Result<CudaMeeting> read_all(const std::vector<Payload>& all, const Channels& ch
   return meeting;
 }
 
+}  // namespace
+
 Result<void> check_gpus(const std::vector<CudaGreeting>& greetings) {
   std::map<std::string, std::size_t> at;
   for (std::size_t process = 0; process < greetings.size(); ++process) {
     const CudaGreeting& of = greetings[process];
-    const auto [found, is_new] = at.emplace(std::string(of.host) + " " + of.gpu, process);
+    const auto [found, is_new] =
+        at.emplace(std::string(of.host) + " " + of.boot + " " + of.gpu, process);
     if (is_new) continue;
     return Error{"processes " + std::to_string(found->second) + " and " + std::to_string(process) +
                  " both have GPU " + of.gpu + " of host " + of.host +
@@ -103,8 +107,6 @@ Result<void> check_gpus(const std::vector<CudaGreeting>& greetings) {
   }
   return {};
 }
-
-}  // namespace
 
 Result<CudaMeeting> meet(const CudaSettings& settings, const CudaPeers& peers,
                          const Result<CudaNcclFunctions>& nccl) {
