@@ -27,7 +27,8 @@ class LaneExchange {
   virtual ~LaneExchange() = default;
   virtual int lanes() const = 0;
   /// All lanes' bytes, by lane; all of one size. The error: a lane did not come
-  /// within the patience, has left, or brought another size.
+  /// within the patience, has left, or brought another size. Among processes it
+  /// is that of all later ones, too: none waits again for one that did not come.
   virtual Result<std::vector<Payload>> exchange(Payload mine) = 0;
   /// This lane comes no more; whoever waits for it learns of it at once, where
   /// lanes can tell each other. (MPI processes cannot; their job is ended.)
@@ -36,6 +37,10 @@ class LaneExchange {
   /// it does so for `after_ns`, and lanes are processes. May be empty.
   virtual void on_slow([[maybe_unused]] std::int64_t after_ns,
                        [[maybe_unused]] std::function<void(int lane)> handler) {}
+
+  /// The next exchange waits for no longer, whatever the patience is, where lanes
+  /// are processes.
+  virtual void next_waits_at_most([[maybe_unused]] std::int64_t ns) {}
 
   /// Whether all can still come to the next exchange; does not wait. For whoever
   /// waits for the others by other means. The error, where lanes can tell each

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "executor/clock.h"
-
 namespace rrfp {
 
 namespace {
@@ -38,7 +36,7 @@ MpiLaneExchange::MpiLaneExchange(MPI_Comm communicator, std::int64_t patience_ns
 MpiLaneExchange::~MpiLaneExchange() {
   int gone = 0;
   MPI_Finalized(&gone);
-  if (gone == 0 && !broken_) MPI_Comm_free(&communicator_);
+  if (gone == 0 && !failure_) MPI_Comm_free(&communicator_);
 }
 
 void MpiLaneExchange::on_slow(std::int64_t after_ns, std::function<void(int lane)> handler) {
@@ -47,7 +45,7 @@ void MpiLaneExchange::on_slow(std::int64_t after_ns, std::function<void(int lane
 }
 
 Result<std::vector<Payload>> MpiLaneExchange::exchange(Payload mine) {
-  if (broken_) return Error{"the lanes of a group have lost each other"};
+  if (failure_) return *failure_;
   if (mine.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return Error{"a part of " + std::to_string(mine.size()) + " bytes is too large for MPI"};
   }
@@ -68,21 +66,21 @@ Result<std::vector<Payload>> MpiLaneExchange::exchange(Payload mine) {
     round->code = MPI_Isend(round->mine.data(), size, MPI_BYTE, lane, kPartTag, communicator_,
                             &round->requests[lanes + at]);
   }
-  wait(*round, begin_ns);
+  wait(*round, begin_ns, std::min(patience_ns_, std::exchange(most_ns_, kNever)));
   Result<std::vector<Payload>> parts = parts_of(*round);
   if (parts.ok()) return parts;
-  broken_ = true;
+  failure_ = parts.error();
   // What MPI may write to still must stay; the job is about to end.
   static_cast<void>(round.release());
   return parts;
 }
 
 void MpiLaneExchange::warn(const std::string& why) {
-  warning_ = why.substr(0, kMostWarning);
+  const std::string& warning = warnings_.emplace_back(why.substr(0, kMostWarning));
   for (int lane = 0; lane < lanes_; ++lane) {
     if (lane == lane_) continue;
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(warning_.data(), static_cast<int>(warning_.size()), MPI_BYTE, lane, kWarningTag,
+    MPI_Isend(warning.data(), static_cast<int>(warning.size()), MPI_BYTE, lane, kWarningTag,
               communicator_, &request);
     if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
   }
@@ -118,10 +116,10 @@ bool MpiLaneExchange::all_done(Round& round) {
   return all && round.code == MPI_SUCCESS;
 }
 
-void MpiLaneExchange::wait(Round& round, std::int64_t begin_ns) {
+void MpiLaneExchange::wait(Round& round, std::int64_t begin_ns, std::int64_t most_ns) {
   while (round.code == MPI_SUCCESS && !all_done(round)) {
     const std::int64_t waited_ns = MonotonicClock::read_ns() - begin_ns;
-    if (waited_ns > patience_ns_) return;
+    if (waited_ns > most_ns) return;
     if (on_slow_ && waited_ns > slow_after_ns_) tell_slow(round);
     if (waited_ns > kSpinNs) sleep_for_ns(kBetweenLooksNs);
   }
@@ -135,6 +133,18 @@ void MpiLaneExchange::tell_slow(const Round& round) {
   if (std::any_of(first, first + lane_, is_here)) return;
   const auto missing = std::find_if_not(first, first + lanes_, is_here);
   if (missing != first + lanes_) handler(static_cast<int>(missing - first));
+}
+
+int MpiLaneExchange::process_of(int lane) const {
+  MPI_Group own = MPI_GROUP_NULL;
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Comm_group(communicator_, &own);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  int process = lane;
+  MPI_Group_translate_ranks(own, 1, &lane, world, &process);
+  MPI_Group_free(&own);
+  MPI_Group_free(&world);
+  return process;
 }
 
 Result<std::vector<Payload>> MpiLaneExchange::parts_of(Round& round) const {
@@ -152,8 +162,9 @@ Result<std::vector<Payload>> MpiLaneExchange::parts_of(Round& round) const {
   }
   for (std::size_t i = 0; i < round.requests.size(); ++i) {
     if (round.requests[i] == MPI_REQUEST_NULL) continue;
-    const std::size_t lane = i % round.parts.size();
-    return Error{self + " waited in vain for lane " + std::to_string(lane) + " of its group"};
+    const int lane = static_cast<int>(i % round.parts.size());
+    return Error{self + " waited in vain for process " + std::to_string(process_of(lane)) +
+                 " of its group"};
   }
   round.parts[static_cast<std::size_t>(lane_)] = std::move(round.mine);
   return std::move(round.parts);

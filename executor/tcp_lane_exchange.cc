@@ -49,8 +49,16 @@ void TcpLaneExchange::warn(const std::string& why) {
 }
 
 Result<std::vector<Payload>> TcpLaneExchange::exchange(Payload mine) {
+  if (failure_) return *failure_;
+  Result<std::vector<Payload>> all = exchange_once(std::move(mine));
+  if (!all.ok()) failure_ = all.error();
+  return all;
+}
+
+Result<std::vector<Payload>> TcpLaneExchange::exchange_once(Payload mine) {
   const std::int64_t now_ns = MonotonicClock::read_ns();
-  const std::int64_t until_ns = patience_ns_ < kNever - now_ns ? now_ns + patience_ns_ : kNever;
+  const std::int64_t most_ns = std::min(patience_ns_, std::exchange(most_ns_, kNever));
+  const std::int64_t until_ns = most_ns < kNever - now_ns ? now_ns + most_ns : kNever;
   const std::size_t size = mine.size();
   send_to_others(TcpFrame::Kind::kPart, mine);
   wait_for_parts(now_ns + slow_after_ns_, until_ns);

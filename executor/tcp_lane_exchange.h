@@ -56,11 +56,13 @@ class TcpLaneExchange final : public LaneExchange {
     slow_after_ns_ = after_ns;
     on_slow_ = std::move(handler);
   }
+  void next_waits_at_most(std::int64_t ns) override { most_ns_ = ns; }
   void leave() override;
   Result<void> look() override;
   void warn(const std::string& why) override;
 
  private:
+  Result<std::vector<Payload>> exchange_once(Payload mine);
   void send_to_others(TcpFrame::Kind kind, const Payload& payload);
   /// Until the parts of all others are here, or one of them cannot come.
   void wait_for_parts(std::int64_t slow_from_ns, std::int64_t until_ns);
@@ -75,8 +77,10 @@ class TcpLaneExchange final : public LaneExchange {
   const int number_;
   const std::vector<int> members_;
   const std::int64_t patience_ns_;
+  std::int64_t most_ns_ = kNever;  // of the next exchange
   std::int64_t slow_after_ns_ = 0;
   std::function<void(int)> on_slow_;
+  std::optional<Error> failure_;  // its parts may come still, as if they were of a later round
 };
 
 }  // namespace rrfp

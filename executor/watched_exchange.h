@@ -30,6 +30,7 @@ class WatchedExchange final : public LaneExchange {
   int lanes() const override { return all_->lanes(); }
   Result<std::vector<Payload>> exchange(Payload mine) override;
   void leave() override { all_->leave(); }
+  void next_waits_at_most(std::int64_t ns) override { all_->next_waits_at_most(ns); }
   Result<void> look() override { return all_->look(); }
   void warn(const std::string& why) override { all_->warn(why); }
 

@@ -113,7 +113,7 @@ TEST(ProcessesOfMpi, ALaneThatDoesNotComeIsAnError) {
   if (!no_mpi().empty()) GTEST_SKIP() << no_mpi();
   if (const std::optional<EndedProgram> ended = under_mpirun(2)) {
     EXPECT_EQ(ended->status, 5) << ended->text;
-    EXPECT_TRUE(ended->has("lane 0 waited in vain for lane 1 of its group")) << ended->text;
+    EXPECT_TRUE(ended->has("lane 0 waited in vain for process 1 of its group")) << ended->text;
     return;
   }
   const MpiSettings settings = settings_of_this();
@@ -150,7 +150,7 @@ TEST(ProcessesOfMpi, WhoHasDoneItsPartDoesNotWaitForEver) {
   if (const std::optional<EndedProgram> ended = under_mpirun(2)) {
     EXPECT_EQ(ended->status, 7) << ended->text;
     EXPECT_TRUE(
-        ended->has("late: MPI: process 0 of 2, as lane 0 waited in vain for lane 1 of its "
+        ended->has("late: MPI: process 0 of 2, as lane 0 waited in vain for process 1 of its "
                    "group, which has not done its part"))
         << ended->text;
     EXPECT_LT(MonotonicClock::read_ns() - begin_ns, 15 * kSecond);

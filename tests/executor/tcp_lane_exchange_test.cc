@@ -122,6 +122,27 @@ TEST(TcpLaneExchange, ALaneThatLeavesIsNotWaitedFor) {
   EXPECT_LT(MonotonicClock::read_ns() - begin_ns, kLong / 2);
 }
 
+// One that did not come once is not waited for again: what comes of it late is of another round.
+TEST(TcpLaneExchange, WhatFailedOnceFailsForGoodAndAtOnce) {
+  const auto job = open_job(2);
+  ASSERT_FALSE(job.empty());
+  std::atomic<bool> over = false;
+  in_each(2, [&](int self) {
+    const auto exchange = job[static_cast<std::size_t>(self)]->lane_exchange(0, self, kLong);
+    if (self == 1) {
+      while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return;
+    }
+    const std::int64_t begin_ns = MonotonicClock::read_ns();
+    exchange->next_waits_at_most(50'000'000);
+    const std::string first = message_of(exchange->exchange(payload_of(0)));
+    EXPECT_EQ(first, "lane 0 waited in vain for process 1 of its group");
+    EXPECT_EQ(message_of(exchange->exchange(payload_of(0))), first);
+    EXPECT_LT(MonotonicClock::read_ns() - begin_ns, kLong / 2);
+    over = true;
+  });
+}
+
 TEST(TcpLaneExchange, PartsOfDifferentSizesAreAnError) {
   EXPECT_EQ(
       error_of_lane_0(
