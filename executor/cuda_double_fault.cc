@@ -58,7 +58,9 @@ bool double_fault(const char* call) {
   if (std::atoi(process) != fault.process || std::strcmp(call, fault.call) != 0) return false;
   if (counts().add(text, call) != fault.number) return false;
   if (std::strcmp(fault.what, "kill") == 0) raise(SIGKILL);
-  return true;
+  if (std::strcmp(fault.what, "stop") != 0) return true;
+  raise(SIGSTOP);
+  return false;
 }
 
 }  // namespace rrfp

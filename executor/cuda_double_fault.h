@@ -4,7 +4,7 @@
 // RRFP_DOUBLE_FAULT=PROCESS,CALL,NUMBER,WHAT: in the process of that rank (RANK,
 // or under mpirun OMPI_COMM_WORLD_RANK) the call of that number (from 1) to the
 // function of that name ("ncclSend") ends the process as a killed one ends (WHAT
-// is kill), or fails (fail).
+// is kill), stops until it is continued (stop), or fails (fail).
 //
 // Thread safety: any.
 #pragma once

@@ -230,6 +230,7 @@ ncclResult_t async_error(ncclComm_t comm, ncclResult_t* state) {
 }
 
 ncclResult_t finalize(ncclComm_t comm) {
+  if (double_fault("ncclCommFinalize")) return refuse("ncclCommFinalize");
   ncclResult_t why = ncclSuccess;
   const Communicator found = look_up(comm, "ncclCommFinalize", why);
   if (found == nullptr) return why;

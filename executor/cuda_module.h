@@ -48,7 +48,8 @@ struct CudaSettings {
   /// What waits for another process for longer is taken for lost.
   std::int64_t patience_ns = 5'000'000'000;
   /// Processes that have met are connected within this (the patience, if that is
-  /// longer), or none of them is; and they measure their links within it.
+  /// longer; and a moment, see CudaPeerWait), or none of them is; and they measure their links
+  /// within it.
   std::int64_t connect_ns = 300'000'000'000;
   /// Told what that is at, where it takes long, for people; may be empty.
   std::function<void(const std::string& what)> on_slow;

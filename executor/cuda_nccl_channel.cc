@@ -123,7 +123,8 @@ std::optional<Error> CudaNcclChannel::late(std::int64_t since_ns) const {
   const std::int64_t waited_ns = MonotonicClock::read_ns() - since_ns;
   if (waited_ns <= manner_.patience_ns) return std::nullopt;
   return Error{"the other end has not come within " + std::to_string(waited_ns / 1'000'000) +
-               " ms"};
+               " ms; a --patience-ms above " + std::to_string(manner_.patience_ns / 1'000'000) +
+               " waits longer"};
 }
 
 Result<void> CudaNcclChannel::issue(void* memory, std::size_t bytes) {

@@ -6,7 +6,8 @@
 // lanes' for sums of all sizes, which NCCL may carry in different ways.
 //
 // Invariants
-//  1. Either all processes are connected, or none is and all have one error.
+//  1. Either all processes are connected, or none is. Then all have one error,
+//     but where a process is lost or stuck: each says how it noticed that.
 //
 // Not thread safe.
 #pragma once

@@ -1,5 +1,6 @@
 #include "executor/cuda_peer_wait.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "executor/agreement.h"
@@ -33,8 +34,9 @@ Result<void> CudaPeerWait::go_on(const char* late) {
   if (Result<void> well = look(now_ns); !well.ok()) return well;
   if (now_ns - begin_ns_ > patience_ns_) {
     late_ = true;
-    return Error{std::string(late) + " after " + milliseconds(now_ns - begin_ns_) +
-                 " ms; a --patience-ms above " + milliseconds(patience_ns_) + " waits longer"};
+    return Error{std::string(late) + " after " + milliseconds(now_ns - begin_ns_) + " ms; " +
+                 (everyone_ == nullptr ? "a --patience-ms" : "an --agree-ms") + " above " +
+                 milliseconds(patience_ns_) + " waits longer"};
   }
   tell_if_slow(now_ns);
   return {};
@@ -66,10 +68,19 @@ void CudaPeerWait::give_up(const Error& why) {
 Result<void> CudaPeerWait::agree(const Result<void>& mine) {
   if (everyone_ == nullptr) return mine;
   const bool waited = !mine.ok() && (late_ || trouble_);
-  Result<std::string> reason = shared_reason(*everyone_, waited ? Result<void>() : mine);
-  if (reason.ok() && reason->empty()) reason = shared_reason(*everyone_, mine);
+  Result<std::string> reason = ask_all(waited ? Result<void>() : mine);
+  if (reason.ok() && reason->empty()) reason = ask_all(mine);
   if (reason.ok()) return reason->empty() ? Result<void>() : Error{*reason};
-  return mine.ok() ? not_all(reason.error()) : mine;
+  if (mine.ok()) return not_all(reason.error());
+  // Whoever did not come to say so is the one that was waited for.
+  return late_ ? Error{not_all(reason.error()).message + "; " + mine.error().message} : mine;
+}
+
+// All have begun at about the same time, so they give up at about the same time, too.
+Result<std::string> CudaPeerWait::ask_all(const Result<void>& mine) {
+  const std::int64_t left_ns = begin_ns_ + patience_ns_ - MonotonicClock::read_ns();
+  everyone_->next_waits_at_most(std::max<std::int64_t>(left_ns, 0) + kBrieflyNs);
+  return shared_reason(*everyone_, mine);
 }
 
 // Who is lost, and how that was noticed, says more than who was waited for.

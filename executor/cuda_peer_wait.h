@@ -3,10 +3,13 @@
 // control plane meanwhile.
 //
 // Invariants
-//  1. go_on() fails soon after a process of `everyone` was lost, or said that it
-//     cannot go on; and from then on.
+//  1. go_on() fails soon after a process of `everyone` said that it cannot go on,
+//     or was lost (not over MPI, whose runtime ends the job); and from then on.
+//     Without `everyone` it bounds the wait, no more.
 //  2. After give_up(), agree() ends in one error for all, wherever all can still
-//     be asked.
+//     be asked; where they cannot, each has its own.
+//  3. From its beginning to the end of agree() it takes the patience and
+//     kBrieflyNs at most.
 //
 // Thread safety: one thread.
 #pragma once
@@ -25,13 +28,18 @@ class CudaPeerWait {
  public:
   /// Until then nobody is told.
   static constexpr std::int64_t kSlowNs = 5'000'000'000;
+  /// So long after the patience all have given up, and say so, but for those that
+  /// are stuck.
+  static constexpr std::int64_t kBrieflyNs = 2'000'000'000;
   /// Told what is waited for where it takes long, for people.
   using Tell = std::function<void(const std::string& what)>;
 
-  /// Nobody is looked at: for a wait in a run, whose workers do.
+  /// Nobody is looked at: for a wait in a run, whose workers do. The patience is
+  /// that of --patience-ms.
   explicit CudaPeerWait(std::int64_t patience_ns);
   /// For what all processes do at the same point, `what` ("connecting NCCL"),
-  /// which ends with agree(). `everyone` outlives it; `tell` may be empty.
+  /// which ends with agree(). The patience is that of --agree-ms. `everyone`
+  /// outlives it; `tell` may be empty.
   CudaPeerWait(std::int64_t patience_ns, LaneExchange& everyone, std::string what, Tell tell,
                std::int64_t slow_ns = kSlowNs);
 
@@ -52,6 +60,7 @@ class CudaPeerWait {
 
  private:
   Result<void> look(std::int64_t now_ns);
+  Result<std::string> ask_all(const Result<void>& mine);
   void tell_if_slow(std::int64_t now_ns);
 
   const std::int64_t patience_ns_;

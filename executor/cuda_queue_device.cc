@@ -139,7 +139,8 @@ std::optional<DeviceEvent> CudaQueueDevice::poll(std::int64_t now_ns) {
       // Its stream is stuck; it is reported as ended, like all after an error.
       fail(Error{name_of(held.task) + " has been running for " +
                  std::to_string(settings_.patience_ns / 1'000'000) +
-                 " ms: another lane of its group has not come to one of its sums"});
+                 " ms: another lane of its group has not come to one of its sums; a larger "
+                 "--patience-ms waits longer"});
     } else if (reached < held.end_mark || now_ns < held.not_done_before_ns) {
       return std::nullopt;
     }

@@ -77,7 +77,8 @@ Result<std::shared_ptr<CudaSession>> open_session(CudaSettings settings, std::op
   if (!session.ok()) able = session.error();
   if (session.ok()) able = prepare(**session);
   if (able = job.agree(able); !able.ok()) return able.error();
-  // One that cannot be connected is known to the others at once.
+  // All have one error, or could not be asked and are not waited for again; the job must know
+  // which.
   if (peers.everyone != nullptr) able = job.agree((*session)->connect(peers));
   if (!able.ok()) return able.error();
   return session;
@@ -91,9 +92,8 @@ std::string advice_to_spread(int workers, int gpu) {
   if (workers <= kManyOnGpu) return {};
   const std::string count = std::to_string(workers);
   return count + " workers (a rank, lane and replica each) share GPU " + std::to_string(gpu) +
-         " and its memory, so they slow each other; for a GPU each, start as many processes: "
-         "mpirun "
-         "-n " +
+         " and its memory, so they slow each other; for a GPU each, start as many "
+         "processes: mpirun -n " +
          count + " rrfp ..., srun --mpi=pmix -n " + count +
          " rrfp ..., or RANK=0, 1, ... with WORLD_SIZE=" + count;
 }

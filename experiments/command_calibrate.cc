@@ -23,6 +23,7 @@ constexpr std::array kOptions = {
     kGpuRow,
     kPayloadRow,
     kPatienceRow,
+    kAgreeRow,
     kFileLimitRow,
 };
 

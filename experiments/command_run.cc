@@ -36,6 +36,7 @@ constexpr std::array kOptions = {
     kAdaptRow,
     kPayloadRow,
     kPatienceRow,
+    kAgreeRow,
     OptionRow{
         "inject", "FAULT,...",
         "rehearse a fault in the first iteration: stall:RANK:TASK:MS, silent:RANK:TASK or "

@@ -47,6 +47,7 @@ constexpr std::array kOptions = {
     kAdaptRow,
     kDecisionsRow,
     kPatienceRow,
+    kAgreeRow,
     OptionRow{"json", "", "print losses, digest and activation memory as JSON",
               OptionRow::Alike::kNot},
     kFileLimitRow,
@@ -288,7 +289,7 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   files.versions = {{"rrfp", version_text()}, {"transport", job.name()}};
   auto capture = std::make_shared<Capture>(training.prepared.plan, files);
   training.sink->set_next(capture);
-  const Result<Equipment> equipment = equip_training(ready.choice, training, job);
+  Result<Equipment> equipment = equip_training(ready.choice, training, job);
   if (!equipment.ok()) return equipment.error();
   if (job.speaks()) tell_scenario(ready.input, ready.policy, options, terminal);
   const Result<RunOutcome> outcome =
@@ -315,6 +316,8 @@ Result<ExitStatus> take_part(const Options& options, Job& job, ReadyTraining& re
   job.close(*outcome, static_cast<int>(status));
   // A serial run may take as long as all others together, who need not wait for it.
   if (status != ExitStatus::kDone || !speaks || !options.flag("check")) return status;
+  // Communicators end together: those of the others wait for this process to let go of its own.
+  *equipment = Equipment();
   return check_against_serial(training, ready.choice, terminal);
 }
 

@@ -32,6 +32,7 @@ constexpr std::array kOptions = {
     OptionRow{"json", "", "print that JSON instead of the table", OptionRow::Alike::kNot},
     kPayloadRow,
     kPatienceRow,
+    kAgreeRow,
     kFileLimitRow,
 };
 

@@ -14,13 +14,10 @@ namespace {
 // So long a process that cannot go on waits for others to tell it to.
 constexpr std::int64_t kPatienceToTellNs = 10'000'000'000;
 
-// Processes are not started at the same moment, nor do they get ready equally fast.
-constexpr std::int64_t kLeastAgreementPatienceNs = 10'000'000'000;
-
-// --patience-ms, of a command that has it. REQUIRES: it can be read.
-std::optional<std::int64_t> given_patience_ns(const Options& options) {
+// `of`, in milliseconds, where the command has it and it is given. REQUIRES: it can be read.
+std::optional<std::int64_t> given_ns(const Options& options, const OptionRow& of) {
   for (const OptionRow& row : options.rows()) {
-    if (row.name != kPatienceRow.name) continue;
+    if (row.name != of.name) continue;
     const Result<std::optional<std::int64_t>> given_ms = options.integer(row.name);
     if (given_ms.ok() && *given_ms) return **given_ms * 1'000'000;
   }
@@ -97,9 +94,11 @@ Result<void> JobCommand::meet(const Result<void>& able, const Options* options,
   meeting.cuda = options != nullptr && is_on_cuda(*options);
   if (!able.ok()) {
     meeting.patience_ns = kPatienceToTellNs;
-  } else if (const std::optional<std::int64_t> given_ns = given_patience_ns(*options)) {
-    meeting.patience_ns = std::max(meeting.patience_ns, *given_ns);
-    meeting.agreement_patience_ns = std::max(kLeastAgreementPatienceNs, *given_ns);
+  } else {
+    const std::int64_t in_run_ns = given_ns(*options, kPatienceRow).value_or(0);
+    meeting.patience_ns = std::max(meeting.patience_ns, in_run_ns);
+    meeting.agreement_patience_ns =
+        given_ns(*options, kAgreeRow).value_or(std::max(meeting.agreement_patience_ns, in_run_ns));
   }
   // The job keeps it.
   meeting.on_slow = [this, able](const std::string& who_waits) { on_slow(able, who_waits); };

@@ -125,6 +125,10 @@ Result<void> tune(const Options& options, RunPlan& plan) {
   const Result<std::int64_t> patience_ms =
       options.integer_or(kPatienceRow.name, plan.tuning.patience_ns / 1'000'000, 10, 86'400'000);
   if (!patience_ms.ok()) return patience_ms.error();
+  // For the job, which reads it by itself: see job_command.cc.
+  const Result<std::optional<std::int64_t>> agree_ms =
+      options.integer(kAgreeRow.name, 10, 86'400'000);
+  if (!agree_ms.ok()) return agree_ms.error();
   plan.tuning.patience_ns = *patience_ms * 1'000'000;
   plan.tuning.heartbeat_ns = std::min(plan.tuning.heartbeat_ns, plan.tuning.patience_ns / 5);
   return {};

@@ -50,8 +50,11 @@ inline constexpr OptionRow kAdaptRow = {
     "adapt", "", "refine expected durations by a running mean of what is measured"};
 inline constexpr OptionRow kPatienceRow = {
     "patience-ms", "MS",
-    "a worker that is silent for so long is taken for lost (default 5000); processes wait so long, "
-    "or 10 s, for each other to agree before a run (default 300000)"};
+    "a worker that is silent for so long in a run is taken for lost (default 5000)"};
+inline constexpr OptionRow kAgreeRow = {
+    "agree-ms", "MS",
+    "beside a run, processes wait for each other for so long: to agree, to connect NCCL, to leave "
+    "(default 300000, or --patience-ms where that is longer)"};
 
 /// The worlds of all iterations are drawn before a run starts.
 inline constexpr int kMostIterations = 10'000;

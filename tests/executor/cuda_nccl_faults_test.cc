@@ -20,6 +20,7 @@ constexpr std::int64_t kMostNs = 20'000'000'000;
 struct Stage {
   const char* fault;
   const char* under_way;
+  const char* or_under_way = nullptr;
 };
 
 class CudaNcclFaults : public testing::Test {
@@ -61,6 +62,20 @@ class CudaNcclFaults : public testing::Test {
     begin_ns_ = MonotonicClock::read_ns();
     return over_tcp(4, arguments);
   }
+  // Process 0 of 2; the other one stops at its first send. `then`: what the shell does with
+  // process 0, and to set `status`.
+  EndedProgram beside_a_stopped_one(const std::string& options, const std::string& then) {
+    setenv("RRFP_DOUBLE_FAULT", "1,ncclSend,1,stop", 1);
+    std::string process =
+        "env WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=" + std::to_string(free_port()) +
+        " RANK=$rank LOCAL_RANK=$rank " RRFP_PROGRAM;
+    for (const std::string& argument : train(scenario(2))) process += " " + argument;
+    process += " --transport tcp " + options;
+    begin_ns_ = MonotonicClock::read_ns();
+    return start({"bash", "-c",
+                  "rank=1; " + process + " > /dev/null 2>&1 & stopped=$!; rank=0; " + process +
+                      then + "; kill -9 $stopped; exit $status"});
+  }
   // Whether one line tells of an error, the last. Process 0 says before what it runs.
   static bool is_one_sentence(const std::string& text) {
     const std::string lines = "\n" + text;
@@ -75,7 +90,10 @@ class CudaNcclFaults : public testing::Test {
       EXPECT_EQ(ran.statuses[process], 2) << stage.fault << ran.text;
       EXPECT_TRUE(is_one_sentence(text)) << stage.fault << text;
       EXPECT_NE(text.find("process 2 is lost: "), std::string::npos) << stage.fault << text;
-      EXPECT_NE(text.find(stage.under_way), std::string::npos) << stage.fault << text;
+      const bool said =
+          text.find(stage.under_way) != std::string::npos ||
+          (stage.or_under_way != nullptr && text.find(stage.or_under_way) != std::string::npos);
+      EXPECT_TRUE(said) << stage.fault << text;
     }
   }
   std::int64_t begin_ns() const { return begin_ns_; }
@@ -93,13 +111,15 @@ class CudaNcclFaults : public testing::Test {
 };
 
 // Who waits for the connection of a channel names that, who is done waits for all.
+constexpr const char* kOne = " cannot be connected: ";
+constexpr const char* kAll = "connecting NCCL: ";
 constexpr Stage kStages[] = {
     {"2,cudaSetDevice,1,kill", "all processes were asked whether they can go on"},
     {"2,ncclGetUniqueId,1,kill", "meeting to connect NCCL"},
-    {"2,ncclCommInitRankConfig,1,kill", "connect"},
-    {"2,ncclCommInitRankConfig,3,kill", "connect"},
-    {"2,ncclRecv,1,kill", "connect"},
-    {"2,ncclSend,2,kill", "connect"},
+    {"2,ncclCommInitRankConfig,1,kill", kOne, kAll},
+    {"2,ncclCommInitRankConfig,3,kill", kOne, kAll},
+    {"2,ncclRecv,1,kill", kOne, kAll},
+    {"2,ncclSend,2,kill", kOne, kAll},
 };
 
 TEST_F(CudaNcclFaults, OneKilledBeforeItTrains) {
@@ -121,7 +141,7 @@ TEST_F(CudaNcclFaults, OneKilledWhileLanesWarmUp) {
   const std::string file = scenario(2, R"(, "tensor_parallel": {"lanes": 2})");
   for (const char* fault : {"2,ncclAllGather,1,kill", "2,ncclAllGather,3,kill"}) {
     const EndedJob ran = with_fault(fault, train(file));
-    expect_all_name_the_killed_one(ran, {fault, "connect"});
+    expect_all_name_the_killed_one(ran, {fault, kOne, kAll});
     EXPECT_NE(ran.texts[3].find("the lanes of rank 1 cannot be connected: "), std::string::npos)
         << ran.text;
   }
@@ -140,12 +160,47 @@ TEST_F(CudaNcclFaults, OneKilledInTheRun) {
   for (const auto& [fault, arguments] :
        {std::pair("2,ncclSend,4,kill", train(file)), {"2,ncclSend,80,kill", calibrate(file)}}) {
     const EndedJob ran = with_fault(fault, arguments);
+    EXPECT_LT(MonotonicClock::read_ns() - begin_ns(), kMostNs) << fault;
     EXPECT_EQ(ran.statuses, (std::vector<int>{1, 1, 128 + SIGKILL, 1})) << ran.text;
     for (const std::size_t process : {0U, 1U, 3U}) {
       EXPECT_NE(ran.texts[process].find("process 2 is lost: "), std::string::npos) << ran.text;
       EXPECT_NE(ran.texts[process].find("\n  rank "), std::string::npos) << ran.text;
     }
   }
+}
+
+// One that is stopped keeps its connections; nothing but time tells of it. There is one wait for
+// it, not one for every exchange in which it would take part.
+TEST_F(CudaNcclFaults, OneThatIsStoppedIsWaitedForOnceAndNamed) {
+  const EndedProgram ran = beside_a_stopped_one("--agree-ms 7000", "; status=$?");
+  EXPECT_EQ(ran.status, 2) << ran.text;
+  EXPECT_LT(MonotonicClock::read_ns() - begin_ns(), kMostNs);
+  EXPECT_EQ(ran.count("waits for process 1"), 0) << ran.text;
+  EXPECT_EQ(ran.count("connecting NCCL: lane 0 waited in vain for process 1 of its group, "), 1)
+      << ran.text;
+  EXPECT_EQ(ran.count("an --agree-ms above 7000 waits longer"), 1) << ran.text;
+}
+
+TEST_F(CudaNcclFaults, APatienceAboveItsDefaultShortensNoWaitOfAll) {
+  const std::string told = path_for("told.txt");
+  const EndedProgram ran = beside_a_stopped_one(
+      "--patience-ms 20000",
+      " > " + told + " 2>&1 & first=$!; for look in {1..200}; do grep -q 'given up' " + told +
+          " && break; sleep .1; done; kill -9 $first; status=0; cat " + told);
+  EXPECT_EQ(ran.count("; given up after 300 s"), 1) << ran.text;
+}
+
+// The check by itself may take long, and communicators end together: process 0 must not keep its
+// own meanwhile.
+TEST_F(CudaNcclFaults, TheSerialCheckComesAfterTheCommunicators) {
+  std::vector<std::string> arguments = train(scenario(4));
+  arguments.push_back("--check");
+  const EndedJob whole = with_fault("0,ncclCommFinalize,1000,kill", arguments);
+  EXPECT_EQ(whole.statuses, std::vector<int>(4, 0)) << whole.text;
+  EXPECT_TRUE(whole.has("those of a serial run")) << whole.text;
+  const EndedJob ran = with_fault("0,ncclCommFinalize,1,kill", arguments);
+  EXPECT_EQ(ran.statuses[0], 128 + SIGKILL) << ran.text;
+  EXPECT_FALSE(ran.has("those of a serial run")) << ran.text;
 }
 
 TEST_F(CudaNcclFaults, OneThatFailsIsHeardOfAtOnce) {

@@ -257,6 +257,7 @@ TEST_F(CudaNccl, APeerThatDoesNotComeIsNamedByItsChannel) {
                  "the channel): the other end has not come within 2"),
       std::string::npos)
       << error;
+  EXPECT_NE(error.find("; a --patience-ms above "), std::string::npos) << error;
   // The blocked send is woken, so that nobody hangs.
   transports_.clear();
   connections_.clear();
@@ -587,7 +588,7 @@ TEST_F(CudaNccl, ATaskWhoseLanesDoNotComeEndsInItsName) {
     ASSERT_FALSE(finished.ok());
     EXPECT_EQ(finished.error().message,
               "0F0 has been running for 200 ms: another lane of its group has not come to "
-              "one of its sums");
+              "one of its sums; a larger --patience-ms waits longer");
     device.stop();
     // What the work in the stream uses outlives it.
     EXPECT_EQ(cudaStreamSynchronize(partition(0).compute()), cudaSuccess);

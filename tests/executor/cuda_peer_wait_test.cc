@@ -19,6 +19,7 @@ constexpr std::int64_t kLongNs = 60'000'000'000;
 class ScriptedExchange final : public LaneExchange {
  public:
   int lanes() const override { return 2; }
+  void next_waits_at_most(std::int64_t ns) override { bounds_ns.push_back(ns); }
   Result<std::vector<Payload>> exchange(Payload mine) override {
     if (!others_come.ok()) return others_come.error();
     Payload theirs(mine.size());
@@ -39,6 +40,7 @@ class ScriptedExchange final : public LaneExchange {
   Result<void> others_come;
   std::string other_says;
   int looks = 0;
+  std::vector<std::int64_t> bounds_ns;
   std::vector<std::string> warnings;
 };
 
@@ -77,21 +79,31 @@ TEST(CudaPeerWait, NamesTheOptionWhereItTookTooLong) {
   EXPECT_NE(error.find(" ms; a --patience-ms above 1 waits longer"), std::string::npos) << error;
 }
 
+// A wait of all is bounded by an option of its own.
+TEST(CudaPeerWait, NamesTheOptionOfAWaitOfAll) {
+  ScriptedExchange everyone;
+  CudaPeerWait wait(1'000'000, everyone, "connecting NCCL", {});
+  const std::string error = late_error(wait);
+  EXPECT_NE(error.find(" ms; an --agree-ms above 1 waits longer"), std::string::npos) << error;
+}
+
 TEST(CudaPeerWait, TellsOfItselfMoreAndMoreSeldom) {
   ScriptedExchange everyone;
   std::vector<std::string> told;
+  // Long enough for a busy machine to look before it.
+  constexpr std::int64_t kSlowNs = 300'000'000;
   CudaPeerWait wait(
       kLongNs, everyone, "connecting NCCL", [&](const std::string& what) { told.push_back(what); },
-      10'000'000);
+      kSlowNs);
   wait.begin("channel rank 0 -> rank 1");
   EXPECT_TRUE(wait.go_on("late").ok());
   EXPECT_TRUE(told.empty());
-  sleep_for_ns(12'000'000);
+  sleep_for_ns(kSlowNs);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(wait.go_on("late").ok());
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0],
             "connecting NCCL has taken 0 s, now at channel rank 0 -> rank 1; given up after 60 s");
-  sleep_for_ns(10'000'000);
+  sleep_for_ns(kSlowNs);
   EXPECT_TRUE(wait.go_on("late").ok());
   EXPECT_EQ(told.size(), 2U);
 }
@@ -112,6 +124,28 @@ TEST(CudaPeerWait, WhoeverWaitedInVainLeavesItToTheOthersToSayWhy) {
   wait.give_up(Error{mine});
   EXPECT_TRUE(everyone.warnings.empty());
   EXPECT_EQ(message_of(wait.agree(Error{mine})), "process 1: no device");
+}
+
+// They gave up at about the same time; whoever did not is stuck, and is the one to name.
+TEST(CudaPeerWait, WhoeverWaitedInVainAsksBrieflyAndNamesWhoDoesNotCome) {
+  ScriptedExchange everyone;
+  everyone.others_come = Error{"lane 0 waited in vain for process 1"};
+  CudaPeerWait wait(1'000'000, everyone, "connecting NCCL", {});
+  const std::string mine = late_error(wait);
+  EXPECT_EQ(message_of(wait.agree(Error{mine})),
+            "connecting NCCL: lane 0 waited in vain for process 1; " + mine);
+  EXPECT_EQ(everyone.bounds_ns, std::vector<std::int64_t>{CudaPeerWait::kBrieflyNs});
+}
+
+TEST(CudaPeerWait, WhoeverIsDoneWaitsAsLongAsTheOthersMay) {
+  ScriptedExchange everyone;
+  CudaPeerWait wait(kLongNs, everyone, "connecting NCCL", {});
+  EXPECT_TRUE(wait.agree({}).ok());
+  ASSERT_FALSE(everyone.bounds_ns.empty());
+  for (const std::int64_t bound_ns : everyone.bounds_ns) {
+    EXPECT_LE(bound_ns, kLongNs + CudaPeerWait::kBrieflyNs);
+    EXPECT_GT(bound_ns, kLongNs / 2);
+  }
 }
 
 TEST(CudaPeerWait, WhereAllCannotBeAskedTheLostOneIsNamed) {
