@@ -184,6 +184,7 @@ Case unit_case(const Plan& plan) {
   }
   unit.memory.activation_bytes.assign(
       static_cast<std::size_t>(program.stages() * program.microbatches()), 1);
+  unit.policy.hint.name.clear();
   unit.policy.hint.order = plan.schedule.ranks;
   unit.policy.window = 1;
   return unit;
@@ -260,6 +261,7 @@ Result<ExitStatus> check_plan(const Plan& plan, const Options& options, Terminal
 Result<std::string> converted(const Plan& plan, const Options& options) {
   if (options.flag("hint")) {
     HintSpec hint;
+    hint.name.clear();
     hint.order = plan.schedule.ranks;
     return to_text(hint_to_json(hint), JsonLayout::kReadable) + "\n";
   }

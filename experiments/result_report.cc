@@ -67,7 +67,7 @@ std::string_view mode_name(NetworkMode mode) { return to_word(kModes, mode); }
 std::string describe_policy(const Policy& policy) {
   // An order that was made of a named schedule has a name too.
   const HintSpec& hint = policy.hint;
-  const bool nameless = !hint.order.empty() && hint.name == HintSpec().name;
+  const bool nameless = !hint.order.empty() && hint.name.empty();
   std::string text = nameless ? "the given order" : hint.name;
   text += policy.window == kNoWindow ? " as a hint, no window"
           : policy.window == 1       ? " as a fixed order (window 1)"

@@ -85,6 +85,7 @@ Case unit_case(const std::string& name, Program program, const TorchPlan& plan) 
   }
   unit.memory.activation_bytes.assign(
       static_cast<std::size_t>(unit.program.stages() * unit.program.microbatches()), 1);
+  unit.policy.hint.name.clear();
   unit.policy.hint.order = plan.schedule.ranks;
   unit.policy.hint.messages = plan.messages;
   unit.policy.window = 1;

@@ -106,6 +106,7 @@ class CaseBuilder {
   }
 
   Result<void> add_tasks(Case* built) const {
+    built->policy.hint.name.clear();
     std::vector<std::vector<Task>>& order = built->policy.hint.order;
     order.resize(static_cast<std::size_t>(program_.ranks()));
     built->duration_ns.assign(static_cast<std::size_t>(program_.task_ids()), 0);

@@ -75,7 +75,8 @@ HintSpec read_hint(const JsonCursor& in, int ranks) {
   if (order) read_order(*order, ranks, &hint);
   const auto called = in.find("called");
   if (called && !order) called->fail("only an \"order\" is called something; a \"name\" is one");
-  if (called) hint.name = called->string();
+  if (order) hint.name = called ? called->string() : "";
+  if (called && called->ok() && hint.name.empty()) called->expected("a name");
   hint.group = static_cast<int>(in.integer_or("group", 0, {1, kMostWindow}));
   hint.seed = static_cast<std::uint64_t>(in.integer_or("seed", 0));
   return hint;
@@ -115,7 +116,7 @@ JsonValue hint_to_json(const HintSpec& hint) {
       rows.emplace_back(row_to_json(hint.order[rank], messages));
     }
     out.add("order", JsonValue(std::move(rows)));
-    if (hint.name != HintSpec().name) out.add("called", JsonValue(hint.name));
+    if (!hint.name.empty()) out.add("called", JsonValue(hint.name));
   }
   if (hint.group != 0) out.add("group", JsonValue(hint.group));
   if (hint.seed != 0) out.add("seed", JsonValue(static_cast<std::int64_t>(hint.seed)));

@@ -13,7 +13,8 @@ namespace rrfp {
 /// Reads {"hint", "window", "arrange", "anticipation"}, all of them optional.
 Policy read_policy(const JsonCursor& in, int ranks);
 
-/// {"name"} or {"order", "called"}, with the parameters of the hints that have any.
+/// {"name"} or {"order", "called"}, with the parameters of the hints that have any. The name of an
+/// order is what people call it: empty without "called".
 HintSpec read_hint(const JsonCursor& in, int ranks);
 Arrangement read_arrangement(const JsonCursor& in);
 Anticipation read_anticipation(const JsonCursor& in);

@@ -213,6 +213,7 @@ HintSpec read_csv_hint(const JsonCursor& in, const std::string& folder, int rank
             std::to_string(ranks));
   } else {
     TorchPlan plan = to_plan(*torch);
+    hint.name.clear();
     hint.order = std::move(plan.schedule.ranks);
     hint.messages = std::move(plan.messages);
   }

@@ -54,6 +54,22 @@ TEST(Simulate, TableForPeople) {
                 "makespan 920 ns, idle 34.8 %\n");
 }
 
+TEST(Simulate, AnOrderIsShownUnderItsNameOrAsGiven) {
+  for (const auto& [called, shown] :
+       {std::pair("", "policy: the given order as a fixed order (window 1)\n"),
+        std::pair(R"(, "called": "bf")", "policy: bf as a fixed order (window 1)\n"),
+        std::pair(R"(, "called": "my own")", "policy: my own as a fixed order (window 1)\n")}) {
+    const std::string policy =
+        R"("policy": {"window": 1, "hint": {"order": [["0F0", "0F1", "0B0", "0B1"],
+                                                      ["1F0", "1B0", "1F1", "1B1"]])" +
+        std::string(called) + "}}";
+    const Ran ran =
+        run_rrfp({"simulate", write_test_file(test_folder() + "/two.json", two_ranks(policy))});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_NE(ran.out.find(shown), std::string::npos) << ran.out;
+  }
+}
+
 TEST(Simulate, JsonForPrograms) {
   const std::string path = write_test_file(test_folder() + "/two.json", two_ranks(kEager));
   const Ran ran = run_rrfp({"simulate", path, "--json"});

@@ -221,6 +221,7 @@ void draw_policy(Dice& dice, const RandomCaseOptions& options, bool plain, Case&
     Program program = out.program;
     if (program.split_backward()) program = program.with_fused(draw_fused(dice, program));
     const bool runnable = policy.window == kNoWindow ? dice.coin() : !dice.one_in(8);
+    policy.hint.name.clear();
     policy.hint.order = draw_order(dice, program, runnable);
   }
   policy.arrangement = dice.pick({Arrangement::kGiven, Arrangement::kGiven, Arrangement::kGiven,

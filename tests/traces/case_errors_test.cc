@@ -237,6 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
                "/policy/hint/order/0/1: found \"2f0\"; expected a task such as \"3F0\""},
         Change{"/policy/hint/order/0/1", "\"99999999999F0\"",
                "/policy/hint/order/0/1: found \"99999999999F0\"; expected a task"},
+        Change{"/policy/hint/called", "\"\"", "/policy/hint/called: found \"\"; expected a name"},
         Change{"/policy/arrange", "\"descending\"",
                "/policy/arrange: found \"descending\"; expected one of \"given\""},
         Change{"/policy/anticipation/reach_permille", "",

@@ -124,6 +124,23 @@ TEST(ScenarioFile, AnOrderKeepsItsName) {
             "one");
 }
 
+// Also where it is that of a hint; and an order without a name stays without one.
+TEST(ScenarioFile, AnOrderIsCalledWhatItIsOrNothing) {
+  json file = good_scenario();
+  file["policies"][0]["hint"] = {{"name", "1f1b"}, {"whole_backward", true}};
+  const Result<Scenario> named = read_text(file.dump());
+  ASSERT_TRUE(named.ok()) << named.error().message;
+  for (const std::string name : {"bf", ""}) {
+    Scenario one = *named;
+    one.policies[0].policy.hint.name = name;
+    const std::string text = to_text(scenario_to_json(one), JsonLayout::kCompact);
+    EXPECT_EQ(text.find("\"called\"") == std::string::npos, name.empty()) << text;
+    const Result<Scenario> again = read_text(text);
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(again->policies[0].policy.hint.name, name);
+  }
+}
+
 TEST(ScenarioFile, TakesCommentsAndTheLeastThatIsNeeded) {
   const Result<Scenario> read = read_text(R"({
     // What a person starts with.
