@@ -84,7 +84,14 @@ void flush_folder(const std::string& path) {
   ::close(folder);
 }
 
-// Where a link leads: the file behind it is replaced, not the link.
+}  // namespace
+
+bool is_written_in_place(const std::string& path) {
+  if (path.starts_with("/dev/")) return true;
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 std::string behind_links(const std::string& path) {
   struct stat status = {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
@@ -95,11 +102,8 @@ std::string behind_links(const std::string& path) {
   return target;
 }
 
-}  // namespace
-
 Result<void> write_file_atomically(const std::string& path, std::string_view content) {
-  // /dev/stdout may lead to a regular file that others are writing to as well.
-  if (path.starts_with("/dev/")) return write_in_place(path, content);
+  if (is_written_in_place(path)) return write_in_place(path, content);
   const std::string target = behind_links(path);
   struct stat status = {};
   mode_t mode = 0666;
@@ -107,7 +111,6 @@ Result<void> write_file_atomically(const std::string& path, std::string_view con
     if (S_ISDIR(status.st_mode)) {
       return Error{path + ": cannot write: is a directory; a file is needed"};
     }
-    if (!S_ISREG(status.st_mode)) return write_in_place(target, content);
     mode = status.st_mode & 0777;
   }
   std::string temporary;

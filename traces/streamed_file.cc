@@ -12,6 +12,8 @@
 #include <fstream>
 #include <utility>
 
+#include "traces/atomic_file.h"
+
 namespace rrfp {
 
 namespace {
@@ -22,13 +24,14 @@ constexpr std::size_t kFlushBytes = std::size_t{256} << 10;
 
 struct StreamedFile::State {
   std::string path;
+  std::string target;  ///< what gets the temporary name's file
   std::string temporary;
   std::ofstream file;
   // Anew for each part: one that was closed cannot be filled again.
   std::unique_ptr<boost::iostreams::filtering_streambuf<boost::iostreams::output>> chain;
   std::string buffer;
   std::string failure;  ///< of the first write that failed
-  bool named = false;
+  bool named = false;   ///< what is written is under its own name
 
   ~State() {
     try {
@@ -65,10 +68,13 @@ struct StreamedFile::State {
 Result<StreamedFile> StreamedFile::create(const std::string& path) {
   auto state = std::make_unique<State>();
   state->path = path;
-  const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
-  state->file.open(temporary, std::ios::binary | std::ios::trunc);
+  state->named = is_written_in_place(path);
+  state->target = state->named ? path : behind_links(path);
+  const std::string name =
+      state->named ? path : state->target + ".tmp-" + std::to_string(::getpid());
+  state->file.open(name, std::ios::binary | std::ios::trunc);
   if (!state->file) return Error{path + ": cannot write: " + std::strerror(errno)};
-  state->temporary = temporary;
+  state->temporary = name;
   state->open_chain();
   return StreamedFile(std::move(state));
 }
@@ -89,7 +95,7 @@ Result<void> StreamedFile::State::end_part() {
   file.flush();
   if (!file && failure.empty()) failure = std::strerror(errno);
   if (!failure.empty()) return Error{path + ": cannot write: " + failure};
-  if (!named && std::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (!named && std::rename(temporary.c_str(), target.c_str()) != 0) {
     return Error{path + ": cannot rename " + temporary + ": " + std::strerror(errno)};
   }
   named = true;

@@ -15,7 +15,8 @@ namespace rrfp {
 
 class StreamedFile {
  public:
-  /// Compressed where the path ends in ".gz" or ".zst".
+  /// Compressed where the path ends in ".gz" or ".zst". A device or a pipe is
+  /// written in place, as write_file_atomically() does.
   static Result<StreamedFile> create(const std::string& path);
 
   StreamedFile(StreamedFile&&) noexcept;

@@ -167,6 +167,7 @@ TEST(Import, WritesOnlyAFileThatDidNotExist) {
   EXPECT_EQ(read_test_file(csv), small_csv());
   EXPECT_EQ(read_test_file(kept), "mine\n");
   EXPECT_EQ(run_rrfp({"import", "--from", "straggler-csv", csv, "/dev/null"}).status, 0);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null")) << "it was replaced";
 }
 
 struct Wrong {
