@@ -126,6 +126,7 @@ Result<void> Job::open_tcp_session() {
   settings.port = launch->port;
   settings.port_from = launch->port_from;
   settings.patience_ns = meeting_.patience_ns;
+  settings.leave_patience_ns = meeting_.agreement_patience_ns;
   settings.on_slow = meeting_.on_slow;
   settings.spin_ns = sleep_between_looks_ns(launch->processes) == 0 ? kTcpSpinNs : 0;
   Result<std::unique_ptr<ProcessSession>> session = open_tcp(settings);
