@@ -37,7 +37,7 @@ struct OrderedMessage {
 
 /// A hint by name, or spelled out.
 struct HintSpec {
-  std::string name = "bf";               ///< ignored where order is given
+  std::string name = "bf";               ///< with an order: what it is called, or ""
   std::vector<std::vector<Task>> order;  ///< per rank; empty: by name
   int group = 0;                         ///< interleaved: microbatches per group; 0: ranks
   std::uint64_t seed = 0;                ///< of hint "random"

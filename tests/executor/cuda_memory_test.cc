@@ -17,6 +17,7 @@
 #include "executor/cuda_stashes.h"
 #include "scheduler_core/random.h"
 #include "scheduler_core/schedule.h"
+#include "tests/executor/random_order_for_tests.h"
 
 namespace rrfp {
 namespace {
@@ -113,15 +114,9 @@ struct Drawn {
 Result<void> run_in_any_order(const Drawn& drawn, Admission admission, CudaStashes& stashes,
                               RandomStream& random) {
   const Program& program = drawn.program;
-  std::vector<TaskId> next;  // the first task not yet run of each stage and microbatch
-  for (int stage = 0; stage < program.stages(); ++stage) {
-    for (int m = 0; m < kMicrobatches; ++m) {
-      next.push_back(program.task_id(stage, Slot::kForward, m));
-    }
-  }
-  while (!next.empty()) {
-    const std::size_t at = random.below(next.size());
-    const TaskId task = next[at];
+  RandomOrder order(program, kMicrobatches);
+  while (!order.all_ran()) {
+    const TaskId task = order.draw(random);
     const int stage = program.stage_of(task);
     const int m = program.microbatch_of(task);
     if (program.slot_of(task) == Slot::kForward) {
@@ -129,19 +124,14 @@ Result<void> run_in_any_order(const Drawn& drawn, Admission admission, CudaStash
       admission.take(stage, m);
       Result<void> kept = drawn.keep(stashes, stage, m);
       if (!kept.ok()) return kept;
-      next[at] = program.task_id(stage, Slot::kBackward, m);
-      continue;
-    }
-    if (random.below(8) != 0) continue;
-    const Returns part = returned_by(program, task);
-    stashes.give_back(stage, m, part);
-    admission.give_back(stage, m, part);
-    EXPECT_EQ(stashes.held_bytes(), admission.held_bytes());
-    if (part == Returns::kAllButStash) {
-      next[at] = program.task_id(stage, Slot::kWeight, m);
     } else {
-      next.erase(next.begin() + static_cast<std::ptrdiff_t>(at));
+      if (random.below(8) != 0) continue;
+      const Returns part = returned_by(program, task);
+      stashes.give_back(stage, m, part);
+      admission.give_back(stage, m, part);
+      EXPECT_EQ(stashes.held_bytes(), admission.held_bytes());
     }
+    order.ran();
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler_core/random.h"
+#include "tests/executor/random_order_for_tests.h"
 
 namespace rrfp {
 namespace {
@@ -58,15 +59,9 @@ Bytes draw_bytes(RandomStream& random, int stages, bool one_size) {
 // admits each.
 bool fits_as_well(const Program& program, Admission of_case, Admission of_training,
                   RandomStream& random) {
-  std::vector<TaskId> next;  // the first task not yet run of each stage and microbatch
-  for (int stage = 0; stage < program.stages(); ++stage) {
-    for (int m = 0; m < kMicrobatches; ++m) {
-      next.push_back(program.task_id(stage, Slot::kForward, m));
-    }
-  }
-  while (!next.empty()) {
-    const std::size_t at = random.below(next.size());
-    const TaskId task = next[at];
+  RandomOrder order(program, kMicrobatches);
+  while (!order.all_ran()) {
+    const TaskId task = order.draw(random);
     const int stage = program.stage_of(task);
     const int m = program.microbatch_of(task);
     if (program.slot_of(task) == Slot::kForward) {
@@ -74,17 +69,12 @@ bool fits_as_well(const Program& program, Admission of_case, Admission of_traini
       if (!of_training.admits(stage, m)) return false;
       of_case.take(stage, m);
       of_training.take(stage, m);
-      next[at] = program.task_id(stage, Slot::kBackward, m);
-      continue;
-    }
-    const Returns part = returned_by(program, task);
-    of_case.give_back(stage, m, part);
-    of_training.give_back(stage, m, part);
-    if (part == Returns::kAllButStash) {
-      next[at] = program.task_id(stage, Slot::kWeight, m);
     } else {
-      next.erase(next.begin() + static_cast<std::ptrdiff_t>(at));
+      const Returns part = returned_by(program, task);
+      of_case.give_back(stage, m, part);
+      of_training.give_back(stage, m, part);
     }
+    order.ran();
   }
   return true;
 }
