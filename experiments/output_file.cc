@@ -7,16 +7,13 @@
 #include <filesystem>
 #include <system_error>
 
+#include "traces/atomic_file.h"
+
 namespace rrfp {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-// /dev/stdout may well lead to a regular file.
-bool is_no_file(const std::string& path, const fs::file_status& status) {
-  return path.starts_with("/dev/") || (fs::exists(status) && fs::is_other(status));
-}
 
 // That a file can be made beside what `target` is, or will be.
 Result<void> check_folder(const std::string& path, const fs::path& target,
@@ -51,8 +48,7 @@ Result<void> check_files_apart(std::span<const NamedFile> read,
                                std::span<const NamedFile> replaced) {
   for (std::size_t i = 0; i < replaced.size(); ++i) {
     const NamedFile& out = replaced[i];
-    std::error_code ignored;
-    if (is_no_file(out.path, fs::status(out.path, ignored))) continue;
+    if (is_written_in_place(out.path)) continue;
     for (const NamedFile& in : read) {
       if (!is_same_file(in.path == "-" ? "/dev/stdin" : in.path, out.path)) continue;
       return Error{out.name + ": " + out.path + " is what " + in.name +
@@ -68,9 +64,9 @@ Result<void> check_files_apart(std::span<const NamedFile> read,
 }
 
 Result<void> check_new_file(const std::string& path, std::string_view argument) {
+  if (is_written_in_place(path)) return {};
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
-  if (is_no_file(path, status)) return {};
   if (fs::exists(status)) {
     return Error{path + ": exists already; remove it or give another " + std::string(argument)};
   }
@@ -78,9 +74,9 @@ Result<void> check_new_file(const std::string& path, std::string_view argument) 
 }
 
 Result<void> check_output_file(const std::string& path, std::string_view argument) {
+  if (is_written_in_place(path)) return {};
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
-  if (is_no_file(path, status)) return {};
   if (fs::is_directory(status)) {
     return Error{path + ": cannot write: is a directory; give a file as " + std::string(argument)};
   }
