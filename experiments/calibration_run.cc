@@ -1,19 +1,11 @@
 #include "experiments/calibration_run.h"
 
+#include "experiments/kept_iterations.h"
 #include "experiments/run_progress.h"
 
 namespace rrfp {
 
 namespace {
-
-class KeepingSink final : public IterationSink {
- public:
-  Result<void> on_iteration(IterationRecord record) override {
-    iterations.push_back(std::move(record));
-    return {};
-  }
-  std::vector<IterationRecord> iterations;
-};
 
 void append(const std::vector<std::int64_t>& from, std::vector<std::int64_t>& to) {
   to.insert(to.end(), from.begin(), from.end());
@@ -55,14 +47,14 @@ Result<Calibration> run_calibration(Job& job, CalibrationPlan& plan, const std::
       !measured.ok()) {
     return measured.error();
   }
-  auto sink = std::make_shared<KeepingSink>();
+  auto sink = std::make_shared<KeptIterations>();
   Result<RunOutcome> ran = run_with_progress(job, prepared, *equipment, sink, what, terminal);
   if (!ran.ok()) return ran.error();
   outcome = *ran;
   if (!job.speaks() || outcome.end != RunEnd::kCompleted) return calibration;
   Overheads overheads;
   std::vector<std::int64_t> extra_ns;  // of a task and a message together, by iteration
-  for (const IterationRecord& record : sink->iterations) {
+  for (const IterationRecord& record : sink->all) {
     Overheads of_iteration;
     add_overheads(*prepared.plan, record, calibration.links, of_iteration);
     Calibration alone;

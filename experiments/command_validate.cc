@@ -9,6 +9,7 @@
 #include "experiments/calibration_run.h"
 #include "experiments/input_file.h"
 #include "experiments/job_command.h"
+#include "experiments/kept_iterations.h"
 #include "experiments/run_progress.h"
 #include "experiments/validation.h"
 #include "traces/atomic_file.h"
@@ -34,15 +35,6 @@ constexpr std::array kOptions = {
     kPatienceRow,
     kAgreeRow,
     kFileLimitRow,
-};
-
-class ValidatingSink final : public IterationSink {
- public:
-  Result<void> on_iteration(IterationRecord record) override {
-    iterations.push_back(std::move(record));
-    return {};
-  }
-  std::vector<IterationRecord> iterations;
 };
 
 // Makes every decision of a run again. The error is the first that differs.
@@ -80,7 +72,7 @@ Result<void> validate_policy(Job& job, const RunInput& input, int policy, int it
   if (to.policies.empty()) {  // all policies are of one job
     to.foreign = what_is_foreign(to.calibration, job_of(input, job, *prepared, *equipment));
   }
-  auto sink = std::make_shared<ValidatingSink>();
+  auto sink = std::make_shared<KeptIterations>();
   const bool first = options.text("calibration") && to.policies.empty();
   const Result<RunOutcome> ran =
       run_with_progress(job, *prepared, *equipment, sink,
@@ -89,11 +81,11 @@ Result<void> validate_policy(Job& job, const RunInput& input, int policy, int it
   outcome = *ran;
   ValidatedPolicy& validated = to.policies.emplace_back();
   validated.name = input.policy_name(policy);
-  for (const IterationRecord& record : sink->iterations) {
+  for (const IterationRecord& record : sink->all) {
     Result<void> added = add_iteration(*prepared, record, to.calibration, validated);
     if (!added.ok()) return added;
   }
-  const Result<std::int64_t> replayed = replay(plan, sink->iterations);
+  const Result<std::int64_t> replayed = replay(plan, sink->all);
   if (replayed.ok()) {
     to.decisions += *replayed;
   } else if (outcome.end == RunEnd::kCompleted) {
