@@ -4,23 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/core/orders.h"
+
 namespace rrfp {
 namespace {
 
-Program chain(int ranks, int microbatches) {
-  ProgramSpec spec;
-  spec.ranks = ranks;
-  spec.microbatches = microbatches;
-  for (int stage = 0; stage < ranks; ++stage) {
-    StageSpec one;
-    one.rank = stage;
-    if (stage > 0) one.predecessors = {stage - 1};
-    spec.stages.push_back(one);
-  }
-  Result<Program> program = Program::create(spec);
-  EXPECT_TRUE(program.ok());
-  return *std::move(program);
-}
+using testing::linear;
 
 HintSpec hint(const std::string& name) {
   HintSpec spec;
@@ -30,13 +19,13 @@ HintSpec hint(const std::string& name) {
 
 TEST(ScheduleCache, TheSameIsMadeOnceAndOthersAreNotTakenForIt) {
   ScheduleCache cache(1 << 20);
-  const Program small = chain(2, 4);
+  const Program small = linear(2, 4);
   const auto first = cache.get(hint("1f1b"), small);
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(*cache.get(hint("1f1b"), chain(2, 4)), *first);
+  EXPECT_EQ(*cache.get(hint("1f1b"), linear(2, 4)), *first);
   const auto other_hint = cache.get(hint("gpipe"), small);
   EXPECT_NE(*other_hint, *first);
-  const auto other_program = cache.get(hint("1f1b"), chain(2, 5));
+  const auto other_program = cache.get(hint("1f1b"), linear(2, 5));
   EXPECT_NE(*other_program, *first);
   const auto again = make_fitted_schedule(hint("1f1b"), small);
   EXPECT_EQ((*first)->schedule, again->schedule);
@@ -44,7 +33,7 @@ TEST(ScheduleCache, TheSameIsMadeOnceAndOthersAreNotTakenForIt) {
 }
 
 TEST(ScheduleCache, WhatWasAskedForLongestAgoGoesFirst) {
-  const Program small = chain(2, 4);
+  const Program small = linear(2, 4);
   ScheduleCache cache(2 * small.task_ids());
   const auto first = cache.get(hint("1f1b"), small);
   const auto second = cache.get(hint("gpipe"), small);
@@ -54,7 +43,7 @@ TEST(ScheduleCache, WhatWasAskedForLongestAgoGoesFirst) {
   EXPECT_EQ(*cache.get(hint("1f1b"), small), *first) << "asked for after gpipe";
   EXPECT_NE(*cache.get(hint("gpipe"), small), *second) << "made again";
   EXPECT_EQ((*cache.get(hint("gpipe"), small))->schedule, (*second)->schedule);
-  const Program large = chain(8, 64);
+  const Program large = linear(8, 64);
   const auto alone = cache.get(hint("1f1b"), large);
   EXPECT_EQ(*cache.get(hint("1f1b"), large), *alone) << "one is kept, however large";
   EXPECT_EQ(cache.kept_tasks(), large.task_ids());

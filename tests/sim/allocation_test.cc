@@ -7,21 +7,14 @@
 #include <vector>
 
 #include "sim/eager_engine.h"
+#include "tests/core/orders.h"
 #include "tests/count_allocations.h"
 
 namespace rrfp {
 namespace {
 
 Case chain_case(int ranks, int microbatches) {
-  ProgramSpec spec;
-  spec.ranks = ranks;
-  spec.microbatches = microbatches;
-  spec.split_backward = true;
-  for (int stage = 0; stage < ranks; ++stage) {
-    spec.stages.emplace_back().rank = stage;
-    if (stage > 0) spec.stages.back().predecessors = {stage - 1};
-  }
-  Case given{.name = "allocations", .program = *Program::create(spec)};
+  Case given{.name = "allocations", .program = testing::linear(ranks, microbatches, true)};
   for (int id = 0; id < given.program.task_ids(); ++id) {
     given.duration_ns.push_back(1000 + id * 7919 % 1000);
   }
