@@ -42,26 +42,6 @@ class CudaMemoryUse : public testing::Test {
 
 // --- Activations.
 
-struct Shape {
-  int stages = 1;
-  bool split = false;
-  bool ordered = false;
-};
-
-// A rank with all stages of a chain.
-Program program_of(const Shape& shape) {
-  ProgramSpec spec;
-  spec.ranks = 1;
-  spec.microbatches = kMicrobatches;
-  spec.split_backward = shape.split;
-  spec.ordered_accumulation = shape.ordered;
-  for (int stage = 0; stage < shape.stages; ++stage) {
-    spec.stages.push_back({0, {}, Backward::kFull});
-    if (stage > 0) spec.stages.back().predecessors = {stage - 1};
-  }
-  return *Program::create(spec);
-}
-
 ModelSpec spec_of(int stages) {
   ModelSpec spec;
   spec.width = 8;
@@ -74,8 +54,10 @@ ModelSpec spec_of(int stages) {
 
 // What microbatches of drawn lengths take, and stashes with room for it.
 struct Drawn {
-  Drawn(const Shape& shape, RandomStream& random)
-      : program(program_of(shape)), spec(spec_of(shape.stages)), cuts(*cut_model(spec, program)) {
+  Drawn(const OneRank& shape, RandomStream& random)
+      : program(program_on_one_rank(shape, kMicrobatches)),
+        spec(spec_of(shape.stages)),
+        cuts(*cut_model(spec, program)) {
     for (int m = 0; m < kMicrobatches; ++m) {
       lengths.push_back({1 + static_cast<int>(random.below(64))});
     }
@@ -137,8 +119,9 @@ Result<void> run_in_any_order(const Drawn& drawn, Admission admission, CudaStash
 }
 
 TEST_F(CudaMemoryUse, WhateverTheBudgetLetsThroughHasRoom) {
-  for (const Shape& shape : {Shape{1, false, false}, Shape{1, true, false}, Shape{1, true, true},
-                             Shape{3, false, true}, Shape{3, true, false}, Shape{3, true, true}}) {
+  for (const OneRank& shape :
+       {OneRank{1, false, false}, OneRank{1, true, false}, OneRank{1, true, true},
+        OneRank{3, false, true}, OneRank{3, true, false}, OneRank{3, true, true}}) {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       RandomStream random(DrawKey{.seed = seed});
       const Drawn drawn(shape, random);
@@ -165,7 +148,7 @@ TEST_F(CudaMemoryUse, WhateverTheBudgetLetsThroughHasRoom) {
 // What is planted: a scheduler that does not keep to its budget.
 TEST_F(CudaMemoryUse, MoreThanTheBudgetLetsThroughIsAnErrorInWords) {
   RandomStream random(DrawKey{.seed = 1});
-  const Drawn drawn(Shape{}, random);
+  const Drawn drawn(OneRank{}, random);
   const std::int64_t least = least_budget(drawn.program, drawn.activation, 0);
   CudaStashes stashes;
   ASSERT_TRUE(drawn.begin(stashes, {.budget_bytes = least}).ok());
@@ -244,8 +227,8 @@ Result<void> run_within(const Drawn& drawn, const StashLimits& limits, CudaStash
 }
 
 TEST_F(CudaMemoryUse, WhateverABindingOrderLetsThroughHasRoom) {
-  for (const Shape& shape : {Shape{1, false, false}, Shape{1, true, false}, Shape{3, false, false},
-                             Shape{3, true, false}}) {
+  for (const OneRank& shape : {OneRank{1, false, false}, OneRank{1, true, false},
+                               OneRank{3, false, false}, OneRank{3, true, false}}) {
     for (std::uint64_t seed = 0; seed < 240; ++seed) {
       RandomStream random(DrawKey{.seed = seed});
       Drawn drawn(shape, random);
@@ -270,7 +253,7 @@ TEST_F(CudaMemoryUse, WhateverABindingOrderLetsThroughHasRoom) {
 // Such a run ends by itself, with its own words.
 TEST_F(CudaMemoryUse, AnOrderThatCannotBeRunHasRoomForOneMicrobatch) {
   RandomStream random(DrawKey{.seed = 1});
-  const Drawn drawn(Shape{1, true, false}, random);
+  const Drawn drawn(OneRank{1, true, false}, random);
   std::vector<Task> order = random_order(drawn.program, random, false);
   std::reverse(order.begin(), order.end());
   CudaStashes stashes;
@@ -320,7 +303,7 @@ TEST_F(CudaMemoryUse, AFixedOrderHasRoomForWhatItHoldsAndNotForAllMicrobatches) 
 TEST_F(CudaMemoryUse, ActivationsAreAllocatedAsNeededWhereAllWouldTakeMoreThanAShare) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     RandomStream random(DrawKey{.seed = seed});
-    const Drawn drawn(Shape{3, true, false}, random);
+    const Drawn drawn(OneRank{3, true, false}, random);
     const std::int64_t budget = least_budget(drawn.program, drawn.activation, 0);
     const std::size_t before = free_bytes();
     CudaStashes stashes;

@@ -1,5 +1,5 @@
-// An order of one rank's tasks, drawn as it goes: for tests of what any order may
-// do to memory.
+// A rank with all stages of a chain, and an order of its tasks that is drawn as it
+// goes: for tests of what any order may do to memory.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,25 @@
 #include "scheduler_core/random.h"
 
 namespace rrfp {
+
+struct OneRank {
+  int stages = 1;
+  bool split = false;
+  bool ordered = false;
+};
+
+inline Program program_on_one_rank(const OneRank& shape, int microbatches) {
+  ProgramSpec spec;
+  spec.ranks = 1;
+  spec.microbatches = microbatches;
+  spec.split_backward = shape.split;
+  spec.ordered_accumulation = shape.ordered;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    spec.stages.push_back({0, {}, Backward::kFull});
+    if (stage > 0) spec.stages.back().predecessors = {stage - 1};
+  }
+  return *Program::create(spec);
+}
 
 class RandomOrder {
  public:

@@ -14,25 +14,9 @@ namespace {
 
 constexpr int kMicrobatches = 6;
 
-struct Shape {
-  int stages = 1;
-  bool split = false;
-  bool ordered = false;
+struct Shape : OneRank {
   bool one_size = false;  // of a stage's microbatches, in the case
 };
-
-Program program_of(const Shape& shape) {
-  ProgramSpec spec;
-  spec.ranks = 1;
-  spec.microbatches = kMicrobatches;
-  spec.split_backward = shape.split;
-  spec.ordered_accumulation = shape.ordered;
-  for (int stage = 0; stage < shape.stages; ++stage) {
-    spec.stages.push_back({0, {}, Backward::kFull});
-    if (stage > 0) spec.stages.back().predecessors = {stage - 1};
-  }
-  return *Program::create(spec);
-}
 
 struct Bytes {
   std::vector<std::int64_t> activation;
@@ -81,7 +65,7 @@ bool fits_as_well(const Program& program, Admission of_case, Admission of_traini
 
 // Orders, of so many, that fit the case and not the training.
 int orders_lost(const Shape& shape, int orders) {
-  const Program program = program_of(shape);
+  const Program program = program_on_one_rank(shape, kMicrobatches);
   RandomStream random(DrawKey{42, 0, 0, 0});
   int lost = 0;
   for (int i = 0; i < orders; ++i) {
@@ -115,7 +99,7 @@ TEST(TrainingBudget, WhatFitsTheCaseFitsTheTraining) {
 
 // Eleven small ones of a budget of one large and one small: of one size in the training, eleven.
 TEST(TrainingBudget, SmallMicrobatchesOfTheCaseMayAllBeLargeInTheTraining) {
-  const Program program = program_of({});
+  const Program program = program_on_one_rank({}, kMicrobatches);
   const std::vector<std::int64_t> sizes = {1, 1, 1, 1, 1, 10};
   const std::vector<std::int64_t> alike(kMicrobatches, 7);
   EXPECT_EQ(training_budget(program, {sizes, {}}, {alike, alike}, 0, 11), 11 * 7);
