@@ -12,6 +12,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/traces/folder_for_tests.h"
 #include "traces/text_file.h"
 
 namespace rrfp {
@@ -19,23 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class AtomicFile : public testing::Test {
+class AtomicFile : public TestInFolder {
  protected:
-  AtomicFile() {
-    folder_ = fs::temp_directory_path() / ("rrfp-atomic-file-" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    path_ = (folder_ / "out.json").string();
-  }
-  ~AtomicFile() override { fs::remove_all(folder_); }
-
   std::size_t entries() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
-
-  fs::path folder_;
-  std::string path_;
 };
 
 TEST_F(AtomicFile, CreatesAndReplaces) {

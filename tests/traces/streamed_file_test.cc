@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tests/traces/folder_for_tests.h"
 #include "traces/text_file.h"
 
 namespace rrfp {
@@ -17,25 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Streamed : public testing::Test {
+class Streamed : public TestInFolder {
  protected:
-  Streamed() {
-    folder_ = fs::temp_directory_path() / ("rrfp-streamed-file-" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    path_ = (folder_ / "out").string();
-  }
-  ~Streamed() override { fs::remove_all(folder_); }
-
   static Result<void> write(const std::string& path, std::string_view text) {
     Result<StreamedFile> file = StreamedFile::create(path);
     if (!file.ok()) return file.error();
     file->append(text);
     return file->finish();
   }
-
-  fs::path folder_;
-  std::string path_;
 };
 
 TEST_F(Streamed, APipeGetsTheTextAndStaysAPipe) {
