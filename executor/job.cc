@@ -75,23 +75,18 @@ bool Job::meets_over_tcp(TransportKind kind) {
 Result<Job> Job::open(TransportKind kind, const JobMeeting& meeting) {
   Job job;
   job.meeting_ = meeting;
-  if (kind == TransportKind::kThreads) {
-    if (meeting.cuda) set_cuda_environment(false);
-    return job;
+  job.kind_ = kind;
+  Launch launch;
+  if (kind == TransportKind::kAuto || kind == TransportKind::kMpi) {
+    const Result<Launch> found = find_launch(environment);
+    if (!found.ok()) return found.error();
+    launch = *found;
+    if (kind == TransportKind::kAuto) job.kind_ = transport_for(launch);
   }
+  if (meeting.cuda) set_cuda_environment(job.kind_ != TransportKind::kThreads);
   Result<void> opened;
-  if (kind == TransportKind::kTcp) {
-    job.kind_ = kind;
-    if (meeting.cuda) set_cuda_environment(true);
-    opened = job.open_tcp_session();
-  } else {
-    const Result<Launch> launch = find_launch(environment);
-    if (!launch.ok()) return launch.error();
-    job.kind_ = kind == TransportKind::kAuto ? transport_for(*launch) : kind;
-    if (meeting.cuda) set_cuda_environment(job.kind_ != TransportKind::kThreads);
-    if (job.kind_ == TransportKind::kMpi) opened = job.open_mpi_session(*launch);
-    if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session();
-  }
+  if (job.kind_ == TransportKind::kMpi) opened = job.open_mpi_session(launch);
+  if (job.kind_ == TransportKind::kTcp) opened = job.open_tcp_session();
   if (!opened.ok()) return opened.error();
   return job;
 }
