@@ -105,7 +105,7 @@ Result<void> send_to_itself(const CudaNcclFunctions& nccl, CudaNcclCommunicator&
       if (!sent.ok()) return sent;
       if (!received.ok()) return received;
     }
-    if (code == ncclSuccess || code == ncclInProgress) return {};
+    if (is_accepted(code)) return {};
     return Error{std::string("a group: ") + nccl.error_string(code)};
   });
 }

@@ -26,7 +26,7 @@ template <typename Call>
 Result<void> CudaNcclCommunicator::issue(const char* name, Call call) {
   if (communicator_ == nullptr) return Error{std::string(name) + ": after an abort"};
   const ncclResult_t code = call(communicator_);
-  if (code == ncclSuccess || code == ncclInProgress) return {};
+  if (is_accepted(code)) return {};
   failed_ = true;
   return error(name, code);
 }
@@ -43,7 +43,7 @@ Result<std::unique_ptr<CudaNcclCommunicator>> CudaNcclCommunicator::create(
   config.cgaClusterSize = 0;
   if (most_blocks != kAnyBlocks) config.maxCTAs = most_blocks;
   const ncclResult_t code = nccl.init(&made->communicator_, ranks, id, rank, &config);
-  if (code != ncclSuccess && code != ncclInProgress) {
+  if (!is_accepted(code)) {
     made->failed_ = true;
     return made->error("ncclCommInitRankConfig", code);
   }
@@ -70,7 +70,7 @@ bool CudaNcclCommunicator::finalized() {
 Result<void> CudaNcclCommunicator::abort() {
   if (communicator_ == nullptr) return {};
   const ncclResult_t code = nccl_.abort(std::exchange(communicator_, nullptr));
-  if (code == ncclSuccess || code == ncclInProgress) return {};
+  if (is_accepted(code)) return {};
   return error("ncclCommAbort", code);
 }
 
@@ -113,7 +113,7 @@ Result<void> CudaNcclCommunicator::abort_in_group(const CudaNcclFunctions& nccl,
   std::size_t accepted = 0;
   while (result.ok() && accepted < alive.size()) {
     const ncclResult_t code = nccl.abort(alive[accepted]->communicator_);
-    if (code == ncclSuccess) {
+    if (is_accepted(code)) {
       ++accepted;
     } else {
       result = failed("ncclCommAbort in a group", code);
@@ -122,7 +122,7 @@ Result<void> CudaNcclCommunicator::abort_in_group(const CudaNcclFunctions& nccl,
   const ncclResult_t ended = nccl.group_end();
   if (ended != ncclSuccess && accepted < alive.size()) accepted = 0;
   for (std::size_t i = 0; i < accepted; ++i) alive[i]->communicator_ = nullptr;
-  if (!result.ok() || ended == ncclSuccess || ended == ncclInProgress) return result;
+  if (!result.ok() || is_accepted(ended)) return result;
   return failed("ncclGroupEnd of aborts", ended);
 }
 

@@ -30,6 +30,10 @@ struct CudaNcclFunctions {
   decltype(&ncclGetLastError) last_error = nullptr;
 };
 
+/// Whether NCCL took a call of a communicator that does not block: it is done, or
+/// will be.
+inline bool is_accepted(ncclResult_t code) { return code == ncclSuccess || code == ncclInProgress; }
+
 /// The oldest that has all of them, and finalizes as is done here.
 inline constexpr int kOldestNccl = NCCL_VERSION(2, 20, 0);
 /// From this one on, aborts in a group are one abort of all.
